@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
+from helpers.mixed_models import equations_of
 from reference import models
 
 from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
 from mmgibbs.engines.serial import SerialEngine
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 from mmgibbs.genotypes.on_device import DeviceMatrices
 from mmgibbs.models.relationships.inverse import invert
 
@@ -29,7 +28,7 @@ class Normals:
 @pytest.mark.parametrize("name", models.DENSE)
 def test_a_chain_is_that_of_the_serial_engine(device, name, update):
     example = models.example(name)
-    equations = structured_equations(example.design, partition(example.design, "colour"))
+    equations = equations_of(example)
     engines = SerialEngine(equations, update), StructuredGpuEngine(equations, update, device)
     for engine in engines:
         engine.set_variances(example.G, example.R)

@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
+from helpers.mixed_models import equations_of
 from reference import models
 
 from mmgibbs.engines.hybrid import device as device_updates
 from mmgibbs.engines.hybrid.engine import HybridEngine
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 
 pytestmark = pytest.mark.gpu
 KEY = (7, 3)
@@ -17,10 +16,6 @@ CASES = [
     ("fixed_covariates", "equal", "level"),
     ("same_effect_twice", "term", "site"),
 ]
-
-
-def equations_of(design, kind="colour", precision="double"):
-    return structured_equations(design, partition(design, kind), precision)
 
 
 def run(engine, G, R, sweeps):

@@ -2,12 +2,11 @@
 
 import pytest
 from helpers.mixed_model_chains import assert_same_results
+from helpers.mixed_models import equations_of
 from unit.engines.test_marker_effects_device import KEY, R, joint_model, model_of
 
 from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
 from mmgibbs.engines.serial import SerialEngine
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 from mmgibbs.sampler.chain import Chain
 from mmgibbs.sampler.schedule import Schedule
 
@@ -23,7 +22,7 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_the_chain_of_the_serial_engine(name, device):
     model = MODELS[name]()
-    equations = structured_equations(model.design, partition(model.design, "colour"))
+    equations = equations_of(model)
     chains = [
         Chain(model, engine, Schedule(6, 30, 2, refresh_every=7), KEY)
         for engine in (SerialEngine(equations), StructuredGpuEngine(equations, device=device))

@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
+from helpers.mixed_models import equations_of
 from reference import models
 
 from mmgibbs.engines.pcg.device_solver import DevicePcgSolver
 from mmgibbs.engines.pcg.solver import PcgSolver
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 from mmgibbs.machine.threads import ALONE
 from mmgibbs.simulation.simulate import beef_design, simulate_beef
 
@@ -15,7 +14,7 @@ pytestmark = pytest.mark.gpu
 
 
 def solvers(design, G, R, device):
-    equations = structured_equations(design, partition(design))
+    equations = equations_of(design, "term")
     both = PcgSolver(equations, ALONE, "blocks"), DevicePcgSolver(equations, ALONE, device)
     for solver in both:
         solver.set_variances(G, R)

@@ -1,17 +1,16 @@
 """The structured engine on a real device: the CPU engines' chain, and seconds per sweep beside the bytes it moves."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from helpers.support import mixed_model, saved_draws
-from parity.test_resumed import one_trait
+from helpers.mixed_models import equations_of, one_trait, sampled
+from helpers.support import saved_draws
 from reference import models
 
-from benchmarks.gpu import structured_on_gpu
 from mmgibbs.engines.coloured.engine import StructuredEngine
 from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
 from mmgibbs.engines.serial import SerialEngine
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
 from mmgibbs.models.covariance import blocks_recorded_together
 from mmgibbs.models.response import Categories
@@ -22,10 +21,6 @@ from mmgibbs.simulation.simulate import beef_design, simulate_beef
 
 pytestmark = pytest.mark.gpu
 KEY = (7, 3)
-
-
-def equations_of(design, precision="double"):
-    return structured_equations(design, partition(design, "colour"), precision)
 
 
 def swept(engine, G, R, sweeps):
@@ -64,7 +59,7 @@ def beef():
 def test_a_large_system_follows_the_cpu(device, beef, precision, tolerance):
     """Sires with thousands of progeny, two sexes, contemporary groups; the same run twice gives the same bits."""
     herds, design = beef
-    equations = equations_of(design, precision)
+    equations = equations_of(design, precision=precision)
     expected = swept(StructuredEngine(equations, threads=2), herds.G, herds.R, 5)
     one, two = (swept(StructuredGpuEngine(equations, device=device), herds.G, herds.R, 5) for _ in range(2))
     for a, b, c in zip(expected, one, two, strict=True):
@@ -106,9 +101,8 @@ def test_products_changes_and_moments(device, beef):
 def test_a_chain_whose_moments_stay_on_the_device(device):
     """Sampled variances, thinning and chosen levels: what a run records."""
     example = models.example("direct_maternal")
-    priors = {i: (len(g) + 4.0, 3.0 * g) for i, g in enumerate(example.G) if g is not None}
-    priors["residual"] = len(example.R) + 4.0, 3.0 * example.R
-    model = mixed_model(example.design, example.G, example.R, priors, saved=[example.design.terms[-1].name])
+    model = sampled(example.design, example.G, example.R)
+    model = replace(model, saved={example.design.terms[-1].name: np.array([2, 0])})
     equations, schedule = equations_of(example.design), Schedule(4, 60, 3, refresh_every=25)
     truth, found = (
         sample_chain(model, engine, schedule, KEY)
@@ -147,16 +141,3 @@ def test_a_level_that_cannot_be_drawn_is_named(device):
     engine.sweep(1, KEY)
     with pytest.raises(ModelError, match="term 'genetic'.*level number"):
         engine.fetch()
-
-
-@pytest.mark.parametrize(
-    "animals",
-    [100_000, pytest.param(1_180_000, marks=pytest.mark.slow), pytest.param(11_900_000, marks=pytest.mark.slow)],
-)
-def test_seconds_per_sweep(device, animals):
-    """Prints the figures (pytest -s); a sweep may not be a hundred times slower than the bytes that it must move."""
-    herds = simulate_beef(animals, 1)
-    figures = structured_on_gpu(beef_design(herds), herds.G, herds.R, device=device)
-    for name, value in figures.items():
-        print(f"{name:<40} {value:,.4g}" if isinstance(value, float) else f"{name:<40} {value}")
-    assert figures["s per sample"] < max(1e-3, 100 * figures["s per sample, copy bandwidth alone"])

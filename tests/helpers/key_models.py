@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from parity.test_residual_classes import example_of, sampled
+from helpers.mixed_models import example_of, sampled
 from reference import models
 
 import mmgibbs

@@ -41,5 +41,7 @@ def assert_continues(make_chains, n_before, n_sweeps):
         run.advance(n_sweeps)
     for name, values in whole.result().draws.items():
         np.testing.assert_array_equal(resumed.result().draws[name], values, err_msg=name)
+    for part, values in whole.result().moments.state().items():
+        np.testing.assert_array_equal(resumed.result().moments.state()[part], values, err_msg=part)
     for run in (moved_to_host, moved_to_device):
         assert_same_results(run, whole)

@@ -4,14 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from parity.test_residual_classes import matrices, with_classes
+from helpers.mixed_models import equations_of, matrices, with_classes
 from reference import dense, models
 from scipy.linalg import block_diag
 
 from mmgibbs.engines.pcg import absorption
 from mmgibbs.engines.pcg.solver import PcgSolver
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.threads import Threads
 from mmgibbs.models.relationships.identity import Identity
@@ -79,7 +77,7 @@ def solver_of(name, threads=1, preconditioner="auto"):
 
 
 def solver_for(example, threads=1, preconditioner="auto"):
-    equations = structured_equations(example.design, partition(example.design, "colour"))
+    equations = equations_of(example)
     solver = PcgSolver(equations, Threads(threads), preconditioner)
     solver.set_variances(example.G, example.R)
     return solver
@@ -108,14 +106,6 @@ def dense_S(solver, found):
     return A - AI @ np.linalg.solve(II, AI.T), solver.active[kept] > 0
 
 
-def error_of_S(name):
-    solver, found = absorbed(name)
-    S, active = dense_S(solver, found)
-    ours = matrix_of(found.product, len(S))[np.ix_(active, active)]
-    assert np.linalg.eigvalsh((ours + ours.T) / 2).min() > 0
-    return np.abs(ours - S[np.ix_(active, active)]).max() / np.abs(S).max()
-
-
 def error_of_preconditioner(name):
     solver, found = absorbed(name)
     S, _ = dense_S(solver, found)
@@ -133,11 +123,6 @@ def blocks_of(S, ends):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_left_is_the_schur_complement(name):
-    assert error_of_S(name) < 1e-12
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_the_preconditioner_is_the_inverse_of_its_blocks(name):
     assert error_of_preconditioner(name) < 1e-9
 
@@ -147,84 +132,50 @@ def test_blocks_of_C_in_place_of_those_of_S_are_noticed(monkeypatch):
     assert error_of_preconditioner("direct_maternal") > 1e-2
 
 
-def test_absorbed_levels_that_do_not_move_their_records_are_noticed(monkeypatch):
-    solve = absorption.solve_absorbed
-
-    def spoiled(*arguments):
-        *head, theta, u, positions, first, last = arguments
-        solve(*head, theta, u.copy(), positions, first, last)
-
-    monkeypatch.setattr(absorption, "solve_absorbed", spoiled)
-    solver, found = absorbed("direct_maternal")
-    S, _ = dense_S(solver, found)
-    assert np.abs(matrix_of(found.product, len(S)) - S).max() > 1e-3 * np.abs(S).max()
-
-
-def as_if_no_component_were_held(monkeypatch):
+def test_components_set_to_0_that_have_a_share_in_blocks_are_noticed(monkeypatch):
     """`absorb_into_blocks` as Python runs it, its parts as they are in the module."""
     monkeypatch.setattr(absorption, "absorb_into_blocks", absorption.absorb_into_blocks.py_func)
     assert error_of_preconditioner("fixed_groups") < 1e-9
     monkeypatch.setattr(absorption, "_zero_inactive", lambda *arguments: None)
-
-
-def test_components_set_to_0_that_have_a_share_in_blocks_are_noticed(monkeypatch):
-    as_if_no_component_were_held(monkeypatch)
     assert error_of_preconditioner("fixed_groups") > 1e-2
 
 
-def error_of_solution(name):
-    """Largest, of the size of its term."""
-    example, (solver, found) = example_of(name), absorbed(name)
-    exact, b = dense.build(example.design, example.G, example.R), solver.weighted_sums(solver.equations.records.y)
-    _, active = dense_S(solver, found)
-    S, left = matrix_of(found.product, active.size), np.zeros(active.size)
-    left[active] = np.linalg.solve(S[np.ix_(active, active)], found.right_hand_side(b)[active])
-    theta = solver.to_model_order(solver._hold(found.solution(left, b)))
-    pairs = zip(theta, exact.theta(exact.solution), strict=True)
-    return max(np.abs(ours - other).max() / np.abs(other).max() for ours, other in pairs)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_way_back_to_all_equations_is_exact(name):
-    assert error_of_solution(name) < 1e-9
-
-
-def test_absorbed_levels_without_their_own_records_are_noticed(monkeypatch):
-    """theta_I = -D^-1 C_IA theta_A, without D^-1 b_I."""
-    solution = absorption.AbsorbedEquations.solution
-    monkeypatch.setattr(absorption.AbsorbedEquations, "solution", lambda own, x, b: solution(own, x, np.zeros_like(b)))
-    assert error_of_solution("direct_maternal") > 1e-2
-
-
-def test_a_right_hand_side_that_lacks_the_absorbed_is_noticed(monkeypatch):
-    monkeypatch.setattr(absorption.AbsorbedEquations, "right_hand_side", absorption.AbsorbedEquations.keep)
-    assert error_of_solution("direct_maternal") > 1e-2
-
-
-def refuse_other_solutions(found, exact):
+def assert_exact(found, example):
+    exact = dense.build(example.design, example.G, example.R)
     for ours, theta in zip(found.theta, exact.theta(exact.solution), strict=True):
         np.testing.assert_allclose(ours, theta, rtol=1e-8, atol=1e-8 * np.abs(theta).max())
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_solution_is_exact_with_any_threads_and_sooner(name):
-    example = example_of(name)
     found = [solver_of(name, threads).solve(1e-12) for threads in (1, 2, 3)]
     assert found[0].preconditioner == "absorption"
     assert found[0].iterations < solver_of(name, preconditioner="blocks").solve(1e-12).iterations
-    refuse_other_solutions(found[0], dense.build(example.design, example.G, example.R))
+    assert_exact(found[0], example_of(name))
     for other in found[1:]:
         for a, b in zip(found[0].theta, other.theta, strict=True):
             np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_no_two_absorbed_levels_are_related_or_met_by_one_record(name):
-    solver, found = absorbed(name)
-    blocks = [k * np.ones((k, k)) for k in [len(found.tuples[found.term][0])] * found.absorbed.size]
-    places = solver.split(np.arange(solver.bounds[-1]))[found.term][found.absorbed].ravel()
-    C = matrix_of(solver.times, solver.bounds[-1])[np.ix_(places, places)]
-    assert not C[block_diag(*blocks) == 0].any()
+def without_moved_records(*arguments):
+    *head, theta, u, positions, first, last = arguments
+    SOLVE_ABSORBED(*head, theta, u.copy(), positions, first, last)
+
+
+SOLVE_ABSORBED, ABSORBED = absorption.solve_absorbed, absorption.AbsorbedEquations
+SOLUTION = ABSORBED.solution
+MUTANTS = {
+    "absorbed levels do not move their records": (absorption, "solve_absorbed", without_moved_records),
+    "theta_I without D^-1 b_I": (ABSORBED, "solution", lambda own, x, b: SOLUTION(own, x, np.zeros_like(b))),
+    "a right-hand side that lacks the absorbed": (ABSORBED, "right_hand_side", ABSORBED.keep),
+}
+
+
+@pytest.mark.parametrize("place, part, wrong", MUTANTS.values(), ids=MUTANTS)
+def test_a_wrong_solution_is_noticed(place, part, wrong, monkeypatch):
+    monkeypatch.setattr(place, part, wrong)
+    with pytest.raises((AssertionError, ModelError)):
+        assert_exact(solver_of("direct_maternal").solve(1e-12), example_of("direct_maternal"))
 
 
 def test_nothing_is_left():
@@ -232,7 +183,7 @@ def test_nothing_is_left():
     for threads in (1, 3):
         found = solver_for(example, threads).solve(1e-12)
         assert (found.preconditioner, found.iterations) == ("absorption", 0)
-        refuse_other_solutions(found, dense.build(example.design, example.G, example.R))
+        assert_exact(found, example)
 
 
 @pytest.mark.parametrize("name", NOT_ABSORBED)

@@ -1,24 +1,18 @@
-"""What the structured engine gives the draws of covariance matrices, in rows and in pieces over threads, is what the
-serial engine gives them; bit for bit the same for any number of threads.
-"""
+"""What the structured engine gives the draws of covariance matrices is what the serial engine gives them."""
 
 import numpy as np
 import pytest
+from helpers.mixed_models import equations_of, starting_point
 from reference import models
 
 from mmgibbs.draws.purpose import Site
 from mmgibbs.engines.coloured import record_rows, squares
 from mmgibbs.engines.coloured.engine import StructuredEngine
 from mmgibbs.engines.serial import SerialEngine
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import Records, structured_equations
+from mmgibbs.equations.structured import Records
 from mmgibbs.machine.threads import Threads
-from mmgibbs.models.covariance import CovarianceModel, blocks_recorded_together, full_block
+from mmgibbs.models.covariance import blocks_recorded_together
 from mmgibbs.models.residual import ClassBlocks
-from mmgibbs.sampler.chain import sample_chain
-from mmgibbs.sampler.interweave import terms_to_interweave
-from mmgibbs.sampler.mixed_model import MixedModel
-from mmgibbs.sampler.schedule import Schedule
 
 KEY = (3, 1)
 
@@ -33,16 +27,11 @@ def small_pieces(monkeypatch):
 def engines(name, precision="double"):
     """Serial, and structured on 1, 2 and 3 threads, after two sweeps from the same start."""
     example = models.example(name)
-    equations = structured_equations(example.design, partition(example.design, "colour"), precision)
+    equations = equations_of(example, precision=precision)
     out = [SerialEngine(equations), *(StructuredEngine(equations, threads=t) for t in (1, 2, 3))]
-    rng = np.random.default_rng(5)
-    start = [
-        rng.normal(size=(t.n_levels, t.n_components)) * (1.0 if t.active is None else t.active)
-        for t in example.design.terms
-    ]
     for engine in out:
         engine.set_variances(example.G, example.R)
-        engine.start(start)
+        engine.start(starting_point(example))
     return example, out
 
 
@@ -83,11 +72,11 @@ def each_is_near(name, precision, rtol):
     "name, precision, rtol",
     [
         ("direct_maternal", "double", 1e-11),  # missing traits, a maternal effect
-        ("direct_maternal", "single", 1e-5),
+        pytest.param("direct_maternal", "single", 1e-5, marks=pytest.mark.slow),
         ("fixed_groups", "double", 1e-11),  # deviations from flat groups, weights
         ("univariate_animal", "double", 1e-11),  # no trait is missing: one pattern, with weights
         ("single_step_maternal", "double", 1e-11),  # one pattern, two effects
-        ("single_step_maternal", "single", 1e-5),
+        pytest.param("single_step_maternal", "single", 1e-5, marks=pytest.mark.slow),
         ("populations", "double", 1e-11),  # one pattern, two traits
         pytest.param("sire_and_grandsire", "double", 1e-11, marks=pytest.mark.slow),  # a level met through two effects
         pytest.param("never_together", "double", 1e-11, marks=pytest.mark.slow),
@@ -149,30 +138,6 @@ def _with_pairs(kernel, spoil):
         return kernel(*args[:at], args[at]._replace(pairs=spoil(args[at].pairs)), *args[at + 1 :])
 
     return spoiled
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["direct_maternal", "fixed_groups"])
-def test_same_chain_of_sampled_variances(name):
-    """Everything sampled and interwoven: the serial chain up to rounding, the same bits for any number of threads."""
-    example = models.example(name)
-    equations = structured_equations(example.design, partition(example.design, "colour"))
-
-    def prior(start, blocks):
-        return CovarianceModel(start, False, blocks, df=len(start) + 4.0, scale=3.0 * start)
-
-    residual = prior(example.R, blocks_recorded_together(example.design.patterns))
-    model = MixedModel(
-        example.design, tuple(None if g is None else prior(g, full_block(len(g))) for g in example.G), residual
-    )
-    schedule = Schedule(0, 40, 40, 15, interweave=terms_to_interweave(model))
-    assert schedule.interweave
-    found = []
-    for engine in (SerialEngine(equations), *(StructuredEngine(equations, threads=t) for t in (1, 2, 3))):
-        result = sample_chain(model, engine, schedule, KEY)
-        found.append([result.draws["R"], *engine.fetch()])
-    for serial, *structured in zip(*found, strict=True):
-        hold(serial, *structured, rtol=1e-8)
 
 
 def test_pieces_do_not_depend_on_the_threads():

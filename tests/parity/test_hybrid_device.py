@@ -1,24 +1,18 @@
-"""The hybrid engine's CUDA side without a GPU: kernels through the host shim, streams and events on a device that runs
-late and at random.
-"""
+"""The hybrid engine's CUDA side without a GPU: kernels by g++, on a device that runs late and at random."""
 
 import numpy as np
 import pytest
+from helpers.mixed_models import equations_of
 from helpers.nvrtc import ARCHITECTURES, compiled
+from helpers.selection import first
 from reference import fake_device, models
 from reference.fake_device import FakeDevice
 
 from mmgibbs.engines.hybrid.device import SOURCE
 from mmgibbs.engines.hybrid.engine import HybridEngine
-from mmgibbs.engines.hybrid.kernels import PIECE, subtract_rows
+from mmgibbs.engines.hybrid.kernels import PIECE
 from mmgibbs.engines.hybrid.sizes import matrix_bytes, vector_bytes
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import DeviceError
-from mmgibbs.models.covariance import CovarianceModel, full_block
-from mmgibbs.sampler.chain import sample_chain
-from mmgibbs.sampler.mixed_model import MixedModel
-from mmgibbs.sampler.schedule import Schedule
 
 KEY = (7, 3)
 
@@ -28,90 +22,11 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("kernels")
 
 
-def a_part(rng, kr: int, kc: int, real):
-    """Rows of 1 to 5 elements and some with many; r and x are wider than the part."""
-    lengths = rng.integers(1, 6, 200)
-    lengths[[3, 50, 199]] = PIECE, PIECE + 1, 5 * PIECE + 17
-    levels, sources, nnz = 300, 400, int(lengths.sum())
-    row = np.sort(rng.choice(levels, lengths.size, replace=False)).astype(np.uint32)
-    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint64)
-    values = rng.standard_normal((nnz, kc, kr)).astype(real)
-    x = rng.standard_normal((sources, kc + 2)).astype(real)
-    return (
-        row,
-        indptr,
-        rng.integers(0, sources, nnz).astype(np.uint32),
-        values,
-        1,
-        2,
-        x,
-        rng.standard_normal((levels, kr + 1)),
-    )
-
-
-def pieces_of(row, indptr):
-    """First and last element of the pieces of the long rows of `a_part`, these rows, and their first pieces."""
-    first = [int(indptr[m] + p * PIECE) for m in (50, 199) for p in range(-(-int(indptr[m + 1] - indptr[m]) // PIECE))]
-    last = [min(f + PIECE, int(indptr[51] if f < indptr[51] else indptr[200])) for f in first]
-    return (
-        np.array(first, np.uint64),
-        np.array(last, np.uint64),
-        row[[50, 199]],
-        np.array([0, 2, len(first)], np.uint64),
-    )
-
-
-@pytest.mark.parametrize("real", [np.float32, np.float64])
-@pytest.mark.parametrize("kr, kc", [(1, 1), (3, 1), (2, 3), (4, 4), (1, 5)])
-def test_kernels_equal_numba_bit_for_bit(folder, kr, kc, real):
-    *part, row_at, column_at, x, r = a_part(np.random.default_rng(kr * 10 + kc), kr, kc, real)
-    row, indptr, indices, values = part
-    expected = r.copy()
-    subtract_rows(row, indptr, indices, values, (), (), row_at, column_at, x, expected, 0, row.size)
-    device = FakeDevice(folder)
-    kernels, stream = (
-        device.kernels(SOURCE.read_text(), PIECE=PIECE, REAL="float" if real is np.float32 else "double"),
-        device.stream(),
-    )
-    kernels.launch(
-        "subtract_rows",
-        row.size * kr,
-        row,
-        indptr,
-        indices,
-        values,
-        kr,
-        kc,
-        row_at,
-        column_at,
-        x,
-        x.shape[1],
-        r,
-        r.shape[1],
-        stream=stream,
-    )
-    stream.synchronize()
-    assert not np.array_equal(r, expected)  # the long rows are missing
-    first, last, long_row, ptr = pieces_of(row, indptr)
-    partial = np.empty(first.size * kr)
-    kernels.launch(
-        "sum_pieces", partial.size, first, last, indices, values, kr, kc, column_at, x, x.shape[1], partial,
-        stream=stream,
-    )  # fmt: skip
-    kernels.launch("subtract_long_rows", 2 * kr, long_row, ptr, kr, row_at, partial, r, r.shape[1], stream=stream)
-    stream.synchronize()
-    np.testing.assert_array_equal(r.view(np.uint64), expected.view(np.uint64))
-
-
 @pytest.mark.parametrize("real", ["float", "double"])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_nvrtc_compiles_the_kernels(architecture, real):
     code, _ = compiled(SOURCE.read_text(encoding="utf-8"), architecture, f"-DPIECE={PIECE}", f"-DREAL={real}")
     assert len(code) > 1000
-
-
-def equations_of(example, kind="colour", precision="double"):
-    return structured_equations(example.design, partition(example.design, kind), precision)
 
 
 def run(engine, example, sweeps):
@@ -137,7 +52,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize("precision", first(1, ["double", "single"]))
 @pytest.mark.parametrize("name, kind, update", CASES)
 def test_the_chain_of_the_worker_threads_bit_for_bit(folder, name, kind, update, precision):
     example = models.example(name)
@@ -145,27 +60,6 @@ def test_the_chain_of_the_worker_threads_bit_for_bit(folder, name, kind, update,
     expected = run(HybridEngine(equations, update, threads=1), example, 12)
     for seed in range(3):
         assert identical(run(HybridEngine(equations, update, FakeDevice(folder, seed)), example, 12), expected)
-
-
-@pytest.mark.parametrize("where", ["threads", "device"])
-def test_after_settling_nothing_is_left_to_do_and_the_chain_is_the_same(folder, where):
-    example = models.example("direct_maternal")
-    equations = equations_of(example)
-    device = FakeDevice(folder, 1)
-    settled, other = (HybridEngine(equations, device="cpu" if where == "threads" else device) for _ in range(2))
-    for engine in (settled, other):
-        engine.set_variances(example.G, example.R)
-    for number in range(1, 9):
-        for engine in (settled, other):
-            engine.sweep(number, KEY)
-        settled.settle()
-        if where == "threads":
-            assert all(segment.drained for segment in settled.updates._all_segments())
-        else:
-            before = [r.copy() for r in settled.updates._r]
-            settled.updates.discard()
-            assert identical(before, settled.updates._r)
-    assert identical(settled.fetch(), other.fetch())
 
 
 def test_rows_longer_than_a_piece(folder):
@@ -183,19 +77,6 @@ def test_rows_longer_than_a_piece(folder):
     assert identical(run(engine, example, 12), run(HybridEngine(equations, threads=1), example, 12))
 
 
-def test_sampled_variances(folder):
-    example = models.example("direct_maternal")
-    equations = equations_of(example)
-    covariances = [
-        None if g is None else CovarianceModel(g, False, full_block(len(g)), len(g) + 5.0, 5 * g) for g in example.G
-    ]
-    residual = CovarianceModel(example.R, False, full_block(len(example.R)), len(example.R) + 5.0, 5 * example.R)
-    model, schedule = MixedModel(example.design, tuple(covariances), residual), Schedule(0, 15)
-    here, there = HybridEngine(equations, threads=1), HybridEngine(equations, device=FakeDevice(folder, 1))
-    ours, theirs = (sample_chain(model, engine, schedule, KEY) for engine in (there, here))
-    assert identical(there.fetch(), here.fetch()) and np.array_equal(ours.draws["R"], theirs.draws["R"])
-
-
 def too_small_for(equations, folder) -> int:
     """Device memory that holds everything but the matrix, and two buffers."""
     device = FakeDevice(folder)
@@ -203,7 +84,7 @@ def too_small_for(equations, folder) -> int:
     return device.used - engine.row_blocks.bytes_off_diagonal + 2 * engine.updates._largest_slice_bytes()
 
 
-@pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize("precision", first(1, ["double", "single"]))
 def test_a_matrix_that_does_not_fit_is_streamed_and_says_so(folder, precision):
     example = models.example("fixed_covariates")
     equations = equations_of(example, "equal", precision)
@@ -247,9 +128,7 @@ def test_without_events_or_waits_the_chain_is_wrong(folder, monkeypatch, what):
 
 @pytest.mark.parametrize("ordered", [True, False])
 def test_a_buffer_holds_its_block_until_the_kernel_has_read_it(folder, monkeypatch, ordered):
-    """The copy into a buffer waits for the last kernel that reads it:
-    without that wait some kernel finds another block there.
-    """
+    """The copy into a buffer waits for the last kernel that reads it."""
     example = models.example("fixed_covariates")
     equations = equations_of(example, "equal")
     with pytest.warns(RuntimeWarning):
@@ -269,12 +148,12 @@ def test_a_buffer_holds_its_block_until_the_kernel_has_read_it(folder, monkeypat
 
 
 @pytest.mark.parametrize("kind", ["colour", "term"])
-@pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize("precision", first(1, ["double", "single"]))
 def test_memory_is_counted_from_below(kind, precision):
     """The matrix by the elements of an explicit C outside the diagonal blocks; vectors as they are allocated."""
     for name in ("univariate_animal", "direct_maternal", "fixed_covariates"):
         example = models.example(name)
-        equations = structured_equations(example.design, partition(example.design, kind), precision)
+        equations = equations_of(example, kind, precision)
         engine = HybridEngine(equations, threads=1)
         assert vector_bytes(equations) == sum(2 * b.nbytes + x.nbytes for b, x in zip(engine.b, engine.x, strict=True))
         values = sum(part.values.nbytes for parts in engine.row_blocks.slices.values() for part in parts)

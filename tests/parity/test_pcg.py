@@ -4,19 +4,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers.mixed_models import equations_of
 from reference import dense, models
 
 from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.engines.pcg.solver import PcgSolver
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.threads import Threads
 from mmgibbs.models.relationships.base import UNKNOWN
 
 
 def pcg(example, kind="term"):
-    engine = PcgSolver(structured_equations(example.design, partition(example.design, kind)))
+    engine = PcgSolver(equations_of(example, kind))
     engine.set_variances(example.G, example.R)
     return engine
 
@@ -56,7 +55,7 @@ def test_rows_over_threads_give_the_same_products_and_solution(name, fits, monke
     monkeypatch.setattr("mmgibbs.engines.coloured.unrolled.UNROLL_FROM", 0)
     monkeypatch.setattr("mmgibbs.machine.threads.PIECE", 7)
     example = models.example(name)
-    equations = structured_equations(example.design, partition(example.design, "colour"))
+    equations = equations_of(example)
     solvers = [PcgSolver(equations, Threads(t)) for t in (1, 2, 3)]
     x = np.random.default_rng(4).normal(size=solvers[0].bounds[-1])
     found = []

@@ -1,12 +1,10 @@
-"""A chain that pauses, is written to a file and goes on elsewhere, against the same chain in one go:
-bit for bit, for every engine.
-"""
+"""A chain that pauses and goes on elsewhere has the bits of the same chain in one go, for every engine."""
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
+from helpers.mixed_models import equations_of, one_trait
 from helpers.support import exact_draws, mixed_model, random_draws, saved_draws
 from reference import models
 
@@ -14,16 +12,10 @@ from mmgibbs.engines.coloured.engine import StructuredEngine
 from mmgibbs.engines.direct.engine import MarginalEngine
 from mmgibbs.engines.hybrid.engine import HybridEngine
 from mmgibbs.engines.serial import SerialEngine
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import VersionError
-from mmgibbs.models.covariance import CovarianceModel, full_block
-from mmgibbs.models.relationships.identity import Identity
-from mmgibbs.models.response import Categories, Count, Interval
 from mmgibbs.runs.checkpoints import Checkpoints
 from mmgibbs.sampler.chain import Chain
 from mmgibbs.sampler.interweave import terms_to_interweave
-from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 
 KEY = (11, 1)
@@ -51,7 +43,7 @@ def chains_of(name, example_name, precision="double", interweave=True, planned=S
     model = mixed_model(
         example.design, example.G, example.R, None if fixed else priors, saved=[example.design.terms[-1].name]
     )
-    equations = structured_equations(example.design, partition(example.design, kind), precision)
+    equations = equations_of(example, kind, precision)
     schedule = Schedule(
         **vars(planned) | {"interweave": terms_to_interweave(model) if interweave and not fixed else ()}
     )
@@ -85,18 +77,6 @@ def test_the_same_draws(name, tmp_path):
     same(chain.result(), whole.result())
 
 
-@pytest.mark.parametrize("name", ["serial", "structured", "hybrid"])
-def test_the_same_draws_in_single_precision_with_missing_traits(name, tmp_path):
-    make = chains_of(name, "bivariate_missing", "single")
-    whole = make()
-    whole.advance(SCHEDULE.n_sweeps)
-    first = make()
-    first.advance(8)
-    second = make(first.state())
-    second.advance(SCHEDULE.n_sweeps)
-    same(second.result(), whole.result())
-
-
 def test_engine_marginal_learns_the_same_in_pieces():
     """The shape of its proposals and a surrogate of the density: half-way, at three quarters, at the end of burn-in."""
     planned = Schedule(burn_in=100, samples=20, thin=2, refresh_every=4, chains=2)
@@ -116,7 +96,7 @@ def test_engine_marginal_goes_on_with_liabilities(kind):
     """The reference at which liabilities are summarised, half-way; the regression, at three quarters and at the end."""
     planned = Schedule(burn_in=200, samples=20, thin=2, chains=2)
     model = one_trait(kind)
-    equations = structured_equations(model.design, partition(model.design))
+    equations = equations_of(model, "term")
     whole, chain = (Chain(model, MarginalEngine(equations), planned, KEY) for _ in range(2))
     whole.advance(planned.n_sweeps)
     for pause in (2, 49, 50, 51, 99, 100, 101, 149, 150, 151, 199, 200, 201, 210):
@@ -126,32 +106,6 @@ def test_engine_marginal_goes_on_with_liabilities(kind):
     assert any("regression" in name for name in chain.state())
     chain.advance(planned.n_sweeps)
     same(chain.result(), whole.result())
-
-
-def one_trait(kind):
-    """A trait that is not normal, of 40 animals."""
-    rng = np.random.default_rng(3)
-    n = 40
-    effects = [models.Effect("", np.arange(n, dtype=np.int32), (0,))]
-    animal = models.random_term("animal", effects, Identity(n), n)
-    intercept = models.class_term("intercept", np.zeros(n, int), 1, [0])
-    G, R = np.array([[0.8]]), np.array([[1.0]])
-    plain = models.with_records(rng, n, [intercept, animal], [None, G], R)
-    liability = plain.y[:, 0] - np.median(plain.y)
-    match kind:
-        case "binary" | "ordinal":
-            inner = [0.0] if kind == "binary" else [0.0, 0.6]
-            labels = tuple("abc"[: len(inner) + 1])
-            response = Categories(0, labels, np.searchsorted(inner, liability).astype(np.int16))
-        case "censored":
-            lower = np.minimum(liability, 0.5)
-            response = Interval(0, lower, np.where(liability > 0.5, np.inf, lower))
-        case _:
-            response = Count(0, rng.poisson(np.exp(liability)).astype(float), np.ones(n))
-    unit = kind in ("binary", "ordinal")
-    residual = CovarianceModel(R, unit, full_block(1), *(() if unit else (9.0, 9.0 * R)), unit=(0,) if unit else ())
-    design = replace(plain, y=response.start()[:, None], responses=(response,))
-    return MixedModel(design, (None, CovarianceModel(G, False, full_block(1), 6.0, 5.0 * G)), residual)
 
 
 def test_looking_at_the_state_changes_nothing():

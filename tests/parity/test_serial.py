@@ -1,9 +1,8 @@
-"""The serial engine against the dense equations: the same draws, number by number, so no tolerance for Monte Carlo
-error is needed.
-"""
+"""The serial engine against the dense equations: the same draws, number by number."""
 
 import numpy as np
 import pytest
+from helpers.mixed_models import starting_point
 from reference import dense, models
 
 from mmgibbs.draws.normal import normal
@@ -47,14 +46,6 @@ def dense_sweep(example, engine, theta, number, joint):
                 a = OVER_RELAXED if joint else 0.0
                 x[at] = (1 - a) * mean + a * x[at] + np.sqrt(1 - a**2) * noise
     return equations.theta(x)
-
-
-def starting_point(example):
-    rng = np.random.default_rng(5)
-    return [
-        rng.normal(size=(t.n_levels, t.n_components)) * (1.0 if t.active is None else t.active)
-        for t in example.design.terms
-    ]
 
 
 @pytest.mark.parametrize("name", models.NAMES)

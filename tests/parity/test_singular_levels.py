@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers.mixed_models import equations_of
 from helpers.support import exact_draws
 from reference import models
 
@@ -11,8 +12,6 @@ from mmgibbs.engines.coloured.engine import StructuredEngine
 from mmgibbs.engines.hybrid.engine import HybridEngine
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.engines.serial import SerialEngine
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
 from mmgibbs.simulation.simulate import beef_design, simulate_beef
 
@@ -31,7 +30,7 @@ ENGINES = {
 
 def refusal(make, design, G, R) -> str:
     """Of the variances, or of the first sweep."""
-    engine = make(structured_equations(design, partition(design, "colour")))
+    engine = make(equations_of(design))
     with pytest.raises(ModelError) as refused:
         engine.set_variances(G, R)
         engine.sweep(1, KEY)
@@ -65,7 +64,7 @@ def test_among_levels_side_by_side(monkeypatch):
     herds = simulate_beef(600, 1)
     design = beef_design(herds)
     G = [*herds.G[:3], -herds.G[3], herds.G[4]]
-    equations = structured_equations(design, partition(design, "colour"), "single")
+    equations = equations_of(design, precision="single")
     engine = StructuredEngine(equations)
     engine.set_variances(G, herds.R)
     with pytest.raises(ModelError, match="term 'genetic'.*level number [0-9]+ of 600"):

@@ -1,9 +1,9 @@
-"""The structured engine is the serial engine on the colour partition:
-the same chain, for any number of threads, bit for bit between them.
-"""
+"""The structured engine has the serial chain on the colour partition, bit for bit the same for any threads."""
 
 import numpy as np
 import pytest
+from helpers.mixed_models import equations_of
+from helpers.mixed_models import sampled as sampled_model
 from helpers.selection import first
 from numba import njit
 from reference import models
@@ -13,12 +13,8 @@ from mmgibbs.engines.coloured.engine import StructuredEngine
 from mmgibbs.engines.coloured.lanes import LaneSweep
 from mmgibbs.engines.coloured.pieces import LongSweep
 from mmgibbs.engines.serial import SerialEngine
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
-from mmgibbs.models.covariance import CovarianceModel, blocks_recorded_together, full_block
 from mmgibbs.sampler.chain import sample_chain
-from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.simulation.simulate import beef_design, simulate_beef
 
@@ -27,9 +23,7 @@ KEY = (11, 2)
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
-    """Small data meet what large data meet: classes of levels and of records, long lists in pieces, ranges shared
-    between threads.
-    """
+    """Small data meet what large data meet: classes of levels and records, lists in pieces, ranges of threads."""
     monkeypatch.setattr("mmgibbs.engines.coloured.collapsed.RECORDS_PER_PLACE", 0.1)
     monkeypatch.setattr("mmgibbs.engines.coloured.collapsed.PLACES", 64)
     monkeypatch.setattr("mmgibbs.equations.cell_classes.WORTHWHILE", 1)
@@ -39,23 +33,14 @@ def small_pieces(monkeypatch):
     monkeypatch.setattr("mmgibbs.engines.coloured.engine.SMALL", 10)
 
 
-def mixed_model(example) -> MixedModel:
-    def sampled(g):
-        return CovarianceModel(np.asarray(g), False, full_block(len(g)), df=len(g) + 4.0, scale=np.asarray(g) * 3.0)
-
-    residual = CovarianceModel(
-        example.R,
-        False,
-        blocks_recorded_together(example.design.patterns),
-        df=len(example.R) + 4.0,
-        scale=example.R * 3.0,
-    )
-    return MixedModel(example.design, tuple(None if g is None else sampled(g) for g in example.G), residual)
-
-
 def states(example, engine, sampled: bool, sweeps: int = 100):
     if sampled:
-        sample_chain(mixed_model(example), engine, Schedule(0, sweeps, sweeps, refresh_every=50), KEY)
+        sample_chain(
+            sampled_model(example.design, example.G, example.R),
+            engine,
+            Schedule(0, sweeps, sweeps, refresh_every=50),
+            KEY,
+        )
     else:
         engine.set_variances(example.G, example.R)
         for number in range(1, sweeps + 1):
@@ -80,7 +65,7 @@ def states(example, engine, sampled: bool, sweeps: int = 100):
 @pytest.mark.parametrize("sampled", [False, True])
 def test_same_chain_as_serial(name, update, sampled):
     example = models.example(name)
-    equations = structured_equations(example.design, partition(example.design, "colour"))
+    equations = equations_of(example)
     truth = states(example, SerialEngine(equations, update), sampled)
     one = states(example, StructuredEngine(equations, update, threads=1), sampled)
     for term, a, b in zip(example.design.terms, truth, one, strict=True):
@@ -99,7 +84,7 @@ def test_lanes_are_the_same_chain(name, classes, sampled, monkeypatch):
     monkeypatch.setattr("mmgibbs.equations.cell_classes.WORTHWHILE", 0.1 if classes else 1000)
     monkeypatch.setattr("mmgibbs.equations.cell_classes.MANY", 0)
     example = models.example(name)
-    equations = structured_equations(example.design, partition(example.design, "colour"))
+    equations = equations_of(example)
     engines = [SerialEngine(equations), *(StructuredEngine(equations, threads=t) for t in (1, 2))]
     lanes = [s.tables for s in engines[1].sweeps if isinstance(s, LaneSweep) and s.block.term == 1]
     assert lanes and (lanes[0].cells.cell_class.size > 0) == classes
@@ -122,7 +107,7 @@ def test_beef_with_lanes(beef, precision, few_levels, monkeypatch):
     monkeypatch.setattr("mmgibbs.engines.coloured.unrolled.UNROLL_FROM", 0)
     monkeypatch.setattr("mmgibbs.engines.coloured.collapsed.PLACES", 128 if few_levels == "collapsed" else 0)
     data, design = beef
-    equations = structured_equations(design, partition(design, "colour"), precision)
+    equations = equations_of(design, precision=precision)
     truth = SerialEngine(equations)
     engines = [StructuredEngine(equations, threads=t) for t in (1, 2)]
     sweeps = engines[0].sweeps
@@ -146,7 +131,7 @@ def test_a_last_group_of_lanes_is_filled_with_identities(beef, monkeypatch):
     """
     monkeypatch.setattr("mmgibbs.engines.coloured.unrolled.UNROLL_FROM", 0)
     data, design = beef
-    equations = structured_equations(design, partition(design, "colour"), "single")
+    equations = equations_of(design, precision="single")
     engine = StructuredEngine(equations)
     G = [None if g is None else 1e-4 * (0.01 * np.eye(len(g)) + 0.99) for g in data.G]
     engine.set_variances(G, data.R)
@@ -165,10 +150,10 @@ def test_levels_with_equal_records_form_classes(beef, monkeypatch):
 
     data, design = beef
     monkeypatch.setattr("mmgibbs.equations.cell_classes.MANY", 10**6)
-    own_cells = structured_equations(design, partition(design, "colour")).terms[-2]
+    own_cells = equations_of(design).terms[-2]
     assert own_cells.cell_class.size == 0, "few levels keep cells of their own"
     monkeypatch.setattr("mmgibbs.equations.cell_classes.MANY", 0)
-    shared = structured_equations(design, partition(design, "colour")).terms[-2]
+    shared = equations_of(design).terms[-2]
     which, classes = shared.cell_class, shared.cell_ptr.size - 1
     assert 1 < classes < which.size / 3 and set(which.tolist()) == set(range(classes))
     assert shared.cell_sums.nbytes < own_cells.cell_sums.nbytes / 3
@@ -186,7 +171,7 @@ def test_levels_with_weights_are_swept_one_by_one(monkeypatch):
     """Lanes have no weights."""
     monkeypatch.setattr("mmgibbs.engines.coloured.unrolled.UNROLL_FROM", 0)
     example = models.example("pen_mates")
-    equations = structured_equations(example.design, partition(example.design, "colour"))
+    equations = equations_of(example)
     truth = states(example, SerialEngine(equations), sampled=True)
     for a, b in zip(truth, states(example, StructuredEngine(equations, threads=1), sampled=True), strict=True):
         np.testing.assert_allclose(b, a, rtol=0, atol=1e-9 * np.abs(a).max())
@@ -197,4 +182,4 @@ def test_other_partitions_are_refused():
     with pytest.raises(
         ModelError, match="found 'term', which cannot be combined with engine: structured; needed colour"
     ):
-        StructuredEngine(structured_equations(design, partition(design, "term")))
+        StructuredEngine(equations_of(design, "term"))

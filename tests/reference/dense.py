@@ -219,6 +219,62 @@ def gibbs_sweep(dense: DenseEquations, x, blocks, a=0.0) -> tuple[np.ndarray, np
     return mean, covariance
 
 
+# Linear models by V
+
+
+def linear_model(design, G, R) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(y, X, V) of all observed values, record by record: V = Z (K (x) G) Z' + R / w, and proper priors of effects.
+
+    R: (T, T), or (classes, T, T).
+    """
+    seen = ~np.isnan(design.y)
+    V, X, first = np.zeros((seen.sum(), seen.sum())), [], 0
+    for term, g in zip(design.terms, G, strict=True):
+        W = incidence(term, design.n_traits)[seen]
+        if term.kind == "random":
+            V += W @ np.kron(np.linalg.inv(relationship_inverse(term)), g) @ W.T
+        elif term.prior_precision is None:
+            X.append(W if term.active is None else W[:, term.active.ravel()])
+        else:
+            V += W @ np.kron(np.eye(term.n_levels), np.linalg.inv(term.prior_precision)) @ W.T
+    classes = design.class_of_pattern[design.pattern]
+    for record, (observed, w) in enumerate(zip(seen, design.weight, strict=True)):
+        m, own = observed.sum(), R if np.ndim(R) == 2 else R[classes[record]]
+        V[first : first + m, first : first + m] += own[np.ix_(observed, observed)] / w
+        first += m
+    return design.y[seen], np.concatenate(X, axis=1), V
+
+
+def projection(X, V) -> np.ndarray:
+    """P = V^-1 - V^-1 X (X'V^-1 X)^-1 X'V^-1."""
+    inverse = np.linalg.inv(V)
+    return inverse - inverse @ X @ np.linalg.solve(X.T @ inverse @ X, X.T @ inverse)
+
+
+def restricted_log_likelihood(y, X, V) -> float:
+    """-1/2 (log|V| + log|X'V^-1 X| + y'Py + (n - p) log 2 pi); LinAlgError where V is not positive definite."""
+    L = np.linalg.cholesky(V)
+    half_X, half_y = np.linalg.solve(L, X), np.linalg.solve(L, y)
+    C = half_X.T @ half_X
+    error = half_y - half_X @ np.linalg.solve(C, half_X.T @ half_y)
+    determinants = 2 * np.log(np.diag(L)).sum() + np.linalg.slogdet(C)[1]
+    return float(-0.5 * (determinants + error @ error + (len(y) - X.shape[1]) * np.log(2 * np.pi)))
+
+
+def predicted(y, X, G, V, at) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of the errors of `at` b + u, u ~ N(0, G) the effects of the records."""
+    P, W = projection(X, V), np.linalg.inv(V)
+    C = np.linalg.inv(X.T @ W @ X)
+    cross = at @ C @ X.T @ W @ G
+    return at @ C @ X.T @ W @ y + G @ P @ y, at @ C @ at.T + G - G @ P @ G - cross - cross.T
+
+
+def information(P, y, derivatives) -> np.ndarray:
+    """Average information: 1/2 y'P V_i P V_j P y for the derivatives V_i of V."""
+    F = np.array([slope @ P @ y for slope in derivatives])
+    return 0.5 * F @ P @ F.T
+
+
 # Variances
 
 

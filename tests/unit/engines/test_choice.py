@@ -3,6 +3,7 @@
 import inspect
 
 import pytest
+from helpers.mixed_models import equations_of
 from helpers.small_analysis import ANALYSIS, refused, replaced, write_files
 from reference import models
 
@@ -10,8 +11,7 @@ from mmgibbs.config.sampling import TOLERANCES, Sampler
 from mmgibbs.engines.base import Engine
 from mmgibbs.engines.choice import ENGINES, EngineChoice, engine_class
 from mmgibbs.engines.serial import SerialEngine
-from mmgibbs.equations.partition import KINDS, partition
-from mmgibbs.equations.structured import structured_equations
+from mmgibbs.equations.partition import KINDS
 from mmgibbs.models.gpu_rules import Asked, describe_gpu_refusal
 from mmgibbs.report import method_words
 
@@ -36,7 +36,7 @@ def test_a_choice_builds_the_engine_of_that_name(name):
     design = models.example("bivariate_missing").design
     kind = engine_class(name, "cpu").partitions[0]
     choice = EngineChoice(name, threads=2, tolerance=TOLERANCES["gibbs"])
-    engine = choice.build(structured_equations(design, partition(design, kind)))
+    engine = choice.build(equations_of(design, kind))
     assert isinstance(engine, engine_class(name, "cpu")) and engine.name == name
     assert engine.refuses(design) is None
 

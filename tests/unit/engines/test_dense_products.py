@@ -5,15 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers.mixed_models import equations_of
 from reference import models
 
 from mmgibbs.engines import dense_products
 from mmgibbs.engines.dense_products import dense_quadratic_form, dense_times
 from mmgibbs.engines.pcg.engine import PcgEngine
 from mmgibbs.engines.serial import SerialEngine
-from mmgibbs.equations.core import CoreLevels
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.threads import Threads
 from mmgibbs.models.design import Design
@@ -57,7 +55,7 @@ def matrix(block):
 @pytest.mark.parametrize("columns", [(), (3,)])
 def test_products_forms_and_diagonal(columns):
     of = design()
-    equations = structured_equations(of, partition(of, "colour"))
+    equations = equations_of(of)
     S, levels = matrix(of.terms[0].relationship.dense), equations.dense[0]
     theta = np.random.default_rng(1).standard_normal((30, 2, *columns))
     own = theta[levels.positions]
@@ -70,7 +68,7 @@ def test_products_forms_and_diagonal(columns):
 def test_no_bit_depends_on_the_number_of_threads(monkeypatch):
     monkeypatch.setattr(dense_products, "CORE_PIECE", 2)
     of = design()
-    levels = structured_equations(of, partition(of, "term")).dense[0]
+    levels = equations_of(of, "term").dense[0]
     theta = np.random.default_rng(1).standard_normal((30, 2))
     one, three = (dense_times(levels, theta, Threads(n)) for n in (1, 3))
     np.testing.assert_array_equal(one, three)
@@ -78,7 +76,7 @@ def test_no_bit_depends_on_the_number_of_threads(monkeypatch):
 
 def test_another_process_makes_its_own_factor():
     of = design()
-    levels = structured_equations(of, partition(of, "term")).dense[0]
+    levels = equations_of(of, "term").dense[0]
     theta = np.random.default_rng(1).standard_normal((30, 2))
     before = dense_times(levels, theta)  # the factor of A^11 has been made, and cannot be sent
     np.testing.assert_array_equal(dense_times(pickle.loads(pickle.dumps(levels)), theta), before)
@@ -97,7 +95,7 @@ def test_engine_pcg_by_products_and_by_the_matrix(less):
     formed = replace(of.terms[0], prior=Related(replace(of.terms[0].relationship, block=block)))
     engines = []
     for one in (of, replace(of, terms=(formed,))):
-        engines.append(PcgEngine(structured_equations(one, partition(one, "term")), 1e-13))
+        engines.append(PcgEngine(equations_of(one, "term"), 1e-13))
         engines[-1].set_variances([np.array([[2.0, 0.5], [0.5, 1.0]])], np.array([[3.0, 1.0], [1.0, 2.0]]))
     by_products, by_matrix = engines
     x = np.random.default_rng(2).standard_normal((60, 3))
@@ -112,17 +110,7 @@ def test_engine_pcg_by_products_and_by_the_matrix(less):
     np.testing.assert_allclose(by_products.quadratic_form(0), by_matrix.quadratic_form(0), rtol=1e-10)
 
 
-def test_the_diagonal_is_made_once_for_all_variances(monkeypatch):
-    of, made = design(), []
-    diagonal = CoreLevels.diagonal
-    monkeypatch.setattr(CoreLevels, "diagonal", lambda self: made.append(1) or diagonal(self))
-    engine = PcgEngine(structured_equations(of, partition(of, "term")), 1e-8)
-    for scale in (1.0, 2.0):
-        engine.set_variances([scale * np.eye(2)], np.eye(2))
-    assert len(made) == 1
-
-
 def test_a_sweep_needs_rows():
     of = design()
     with pytest.raises(ModelError, match="'genetic': found an inverse by a core that is kept as products"):
-        SerialEngine(structured_equations(of, partition(of, "term")))
+        SerialEngine(equations_of(of, "term"))

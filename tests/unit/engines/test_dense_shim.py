@@ -2,18 +2,14 @@
 
 import numpy as np
 import pytest
-from helpers.host_device import HostDevice
 from helpers.nvrtc import read_resources
 from helpers.races import remove_barrier, run_with_threads, run_without_race
+from helpers.selection import first
 from reference import models
 from unit.engines.test_resident_variances import assert_same_results, chains, sampled_example, schedule_of
 from unit.engines.test_structured_shim import KEY, assert_near, engines, swept
 
-from mmgibbs.engines.coloured_gpu.dense import find_coupled
-from mmgibbs.engines.coloured_gpu.sizes import resident_bytes
 from mmgibbs.engines.coloured_gpu.source import dense_kernels, source
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
 from mmgibbs.models.relationships.genomic import NoLists
 from mmgibbs.models.relationships.pedigree import PedigreeLists
@@ -27,7 +23,7 @@ def tile(request, monkeypatch):
     return request.param
 
 
-@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("backwards", first(1, [False, True]))
 @pytest.mark.parametrize("update", ["level", "site"])
 @pytest.mark.parametrize("name", models.DENSE)
 def test_the_chain_of_the_serial_engine(name, update, backwards, shim, tile):
@@ -68,29 +64,6 @@ def test_variances_drawn_on_the_device(name, shim, tile):
     assert can_resident != fixed_groups
 
 
-def test_levels_that_are_drawn_with_others_of_their_tile(tile):
-    """Genotyped animals one of which is a parent of another, or that meet in a record; and no others."""
-    for name in models.DENSE:
-        design = models.example(name).design
-        equations = structured_equations(design, partition(design, "colour"))
-        for i, dense in enumerate(equations.dense):
-            if dense is None:
-                continue
-            coupled, first, n = find_coupled(equations, i, dense), int(dense.positions[0]), len(dense.values)
-            indptr, indices, _ = design.terms[i].relationship.lists_csr()
-            place = {int(level): position - first for position, level in enumerate(equations.terms[i].code)}
-            pairs = {
-                (place[a], place[int(b)]) for a in range(len(indptr) - 1) for b in indices[indptr[a] : indptr[a + 1]]
-            }
-            effects = design.terms[i].effects
-            for r in range(design.n_records):
-                met = [place[int(e.level[r])] for e in effects if e.level[r] >= 0]
-                pairs |= {(a, b) for a in met for b in met}
-            expected = {a for a, b in pairs if a != b and min(a, b) >= 0 and a // tile == b // tile}
-            assert set(np.flatnonzero(coupled).tolist()) == expected and n == coupled.size
-        assert name != "genomic_relationships" or not coupled.any()
-
-
 def test_a_level_that_cannot_be_drawn_is_named(shim):
     example = models.example("genomic_relationships")
     _, engine = engines(example, shim("double"))
@@ -99,21 +72,6 @@ def test_a_level_that_cannot_be_drawn_is_named(shim):
     engine.sweep(1, KEY)
     with pytest.raises(ModelError, match="term 'genetic'.*level number 4 of 13"):
         engine.fetch()
-
-
-def test_memory_of_a_dense_block(shim, monkeypatch):
-    allocated, zeros = [], HostDevice.zeros
-
-    def count(self, shape, dtype, stream):
-        allocated.append(zeros(self, shape, dtype, stream).nbytes)
-        return zeros(self, shape, dtype, stream)
-
-    monkeypatch.setattr(HostDevice, "zeros", count)
-    model = sampled_example("single_step_maternal")
-    _, chain = chains(model, shim("double"), schedule_of(model))
-    chain.advance(5)
-    chain.result()
-    assert sum(allocated) <= resident_bytes(chain.engine.equations, chain.schedule.interweave)
 
 
 # ------------------------------------------------------------------------------------------------- races and resources

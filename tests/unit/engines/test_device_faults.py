@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from helpers.small_analysis import ANALYSIS, command, refused, replaced, write_files
+from helpers.small_analysis import ANALYSIS, command, refused, replaced, with_proper_priors, write_files
 from reference.fake_device import FakeDevice
 
 import mmgibbs.build.device_memory
@@ -24,10 +24,7 @@ class NoCupy(importlib.abc.MetaPathFinder):
 
 
 def analysis(engine: str):
-    text = replaced(ANALYSIS, "method: blup", GPU + engine)
-    for matrix in ("[[6, 8], [8, 90]]", "[[9, 10], [10, 160]]"):  # few records: flat priors leave no posterior
-        text = replaced(text, f": {matrix}\n", f": {{start: {matrix}, prior: {{df: 5, scale: {matrix}}}}}\n")
-    return {"analysis.yaml": text}
+    return {"analysis.yaml": with_proper_priors(replaced(ANALYSIS, "method: blup", GPU + engine))}
 
 
 @pytest.mark.parametrize("engine", ["hybrid", "structured", "auto"])

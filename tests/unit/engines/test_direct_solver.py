@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
+from helpers.mixed_models import equations_of
 from helpers.mutants import mutant
 from reference import models
 
 from mmgibbs.engines.direct import solver as solver_module
 from mmgibbs.engines.pcg.solver import PcgSolver
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 
 MODELS = ("three_traits_maternal", "fixed_groups", "fixed_covariates")
 
@@ -21,7 +20,7 @@ def cheap(monkeypatch):
 
 def made(name):
     example = models.example(name)
-    solver = PcgSolver(structured_equations(example.design, partition(example.design, kind="colour")))
+    solver = PcgSolver(equations_of(example))
     solver.set_variances(example.G, example.R)
     return example, solver
 

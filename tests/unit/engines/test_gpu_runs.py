@@ -9,22 +9,20 @@ import numpy as np
 import pytest
 from helpers.host_device import HostDevice
 from helpers.kept_runs import assert_same, found_in
-from helpers.small_analysis import ANALYSIS, command, refused, replaced, write_files
-from unit.engines.test_resident_variances import MODELS, chains, schedule_of
+from helpers.small_analysis import ANALYSIS, command, refused, replaced, with_proper_priors, write_files
+from unit.engines.test_resident_variances import MODELS, chains, sampled_example, schedule_of
 
 import mmgibbs.build.device_memory
 import mmgibbs.build.engine
 from mmgibbs.engines.coloured_gpu.sizes import bytes_per_sweep, resident_bytes
 from mmgibbs.machine.device import DeviceMemoryError
 
-SAMPLER = "chains: 1, burn_in: 4, samples: 20, thin: 1, checkpoint_every: 6, engine: structured, device: "
+SAMPLER = "chains: {}, burn_in: 4, samples: 20, thin: 1, checkpoint_every: 6, engine: structured, device: {}"
 
 
-def analysis(device):
-    text = replaced(ANALYSIS, "method: blup", SAMPLER + device)
-    for matrix in ("[[6, 8], [8, 90]]", "[[9, 10], [10, 160]]"):  # few records: flat priors leave no posterior
-        text = replaced(text, f": {matrix}\n", f": {{start: {matrix}, prior: {{df: 5, scale: {matrix}}}}}\n")
-    return {"analysis.yaml": text}
+def analysis(device, n_chains=1):
+    sampled = replaced(ANALYSIS, "method: blup", SAMPLER.format(n_chains, device))
+    return {"analysis.yaml": with_proper_priors(sampled)}
 
 
 @pytest.fixture
@@ -75,31 +73,24 @@ def failing(device, monkeypatch):
     return fail_at
 
 
-def test_a_lost_device_ends_the_run_with_its_checkpoint_kept(tmp_path, device, failing, monkeypatch):
+@pytest.mark.parametrize(("n_chains", "kernels"), [(1, 600), (2, 1000)])
+def test_a_lost_device_ends_the_run_with_its_checkpoint_kept(tmp_path, device, failing, monkeypatch, n_chains, kernels):
     """The run goes on from there on the CPU, to the results of a run that was never interrupted."""
-    write_files(tmp_path / "whole", analysis("cpu"))
+    write_files(tmp_path / "whole", analysis("cpu", n_chains))
     whole = command(tmp_path / "whole", "run", "analysis.yaml")
     folder = tmp_path / "lost"
-    write_files(folder, analysis("gpu"))
-    failing(600)
+    write_files(folder, analysis("gpu", n_chains))
+    failing(kernels)
     lost = command(folder, "run", "analysis.yaml", "--quiet")
     assert lost.code == 2
     said, kept = lost.err.strip().splitlines()
     assert said.startswith("device: gpu: the device does not answer any more (cudaErrorECCUncorrectable")
-    assert "device: cpu" in said and kept.endswith("are kept: --resume continues from them")
+    assert "device: cpu" in said and kept.endswith("continues from them")
     monkeypatch.delitem(sys.modules, "cupy")
     resumed = command(folder, "run", "analysis.yaml", "--resume", "--set", "sampler.device=cpu")
     assert resumed.code == 0, resumed.err
     assert resumed.record["begun"] == "resumed" and resumed.record["device"] == "cpu"
     assert_same_solutions(resumed, whole)
-
-
-def test_a_device_that_is_lost_before_the_first_checkpoint(tmp_path, device, failing):
-    write_files(tmp_path, analysis("gpu"))
-    failing(1)
-    lost = command(tmp_path, "run", "analysis.yaml", "--quiet")
-    assert lost.code == 2 and lost.err.startswith("device: gpu: the device does not answer any more (cudaErrorECC")
-    assert "are kept" not in lost.err
 
 
 def assert_same_solutions(one, other):
@@ -140,7 +131,14 @@ def test_too_little_memory_is_said_before_the_run_in_bytes(tmp_path, device, wha
     assert device.launched == [] and "allocate" not in device.asked
 
 
-@pytest.mark.parametrize("name", ["covariates", "three traits, five components", "half-t priors of residual classes"])
+MEMORY = {
+    **{name: MODELS[name] for name in ("covariates", "three traits, five components")},
+    "half-t priors of residual classes": MODELS["half-t priors of residual classes"],
+    "a dense block": lambda: sampled_example("single_step_maternal"),
+}
+
+
+@pytest.mark.parametrize("name", MEMORY)
 def test_memory_is_bounded_from_above(name, shim, monkeypatch):
     """What a chain allocates with its moments: as said, and the rounding of its buffers less."""
     allocated, zeros = [], HostDevice.zeros
@@ -151,7 +149,7 @@ def test_memory_is_bounded_from_above(name, shim, monkeypatch):
         return array
 
     monkeypatch.setattr(HostDevice, "zeros", count)
-    model = MODELS[name]()
+    model = MEMORY[name]()
     _, chain = chains(model, shim("double"), schedule_of(model))
     chain.advance(33)
     chain.result()
@@ -160,16 +158,12 @@ def test_memory_is_bounded_from_above(name, shim, monkeypatch):
     assert bytes_per_sweep(chain.engine.equations) < said
 
 
-def several_chains(n):
-    return {"analysis.yaml": replaced(analysis("gpu")["analysis.yaml"], "chains: 1", f"chains: {n}")}
-
-
 def test_chains_side_by_side_draw_as_each_alone(tmp_path, device):
     """Three at once, then two and one, then one after another, as memory allows."""
     runs = []
     for at_once in (3, 2, 1):
         folder = tmp_path / str(at_once)
-        write_files(folder, several_chains(3))
+        write_files(folder, analysis("gpu", 3))
         if at_once < 3:
             device.free = at_once * needed_bytes(folder) + 100
         runs.append(command(folder, "run", "analysis.yaml", "--quiet"))
@@ -187,23 +181,10 @@ def needed_bytes(folder):
     return int(line.split(" bytes needed")[0].split()[-1].replace(",", ""))
 
 
-def test_a_device_that_is_lost_to_chains_side_by_side(tmp_path, device, failing, monkeypatch):
-    """Each has its checkpoint, with which it continues on a CPU."""
-    write_files(tmp_path, several_chains(2))
-    failing(1000)
-    lost = command(tmp_path, "run", "analysis.yaml", "--quiet")
-    assert lost.code == 2
-    said, kept = lost.err.strip().splitlines()
-    assert said.startswith("device: gpu: the device does not answer any more") and kept.endswith("continues from them")
-    monkeypatch.delitem(sys.modules, "cupy")
-    resumed = command(tmp_path, "run", "analysis.yaml", "--resume", "--set", "sampler.device=cpu")
-    assert resumed.code == 0 and resumed.record["begun"] == "resumed", resumed.err
-
-
 def test_chains_side_by_side_stop_together_and_continue(tmp_path, device, monkeypatch):
-    write_files(tmp_path / "whole", several_chains(2))
+    write_files(tmp_path / "whole", analysis("gpu", 2))
     whole = command(tmp_path / "whole", "run", "analysis.yaml", "--quiet")
-    write_files(tmp_path / "stopped", several_chains(2))
+    write_files(tmp_path / "stopped", analysis("gpu", 2))
     launch, sweeps = HostDevice.graph, []
 
     def interrupt(self, work, stream):

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from helpers.mixed_models import equations_of
 from helpers.mutants import mutant
-from helpers.selection import first
-from reference import dense, models
+from reference import models
 
 from mmgibbs.engines import dense_products
 from mmgibbs.engines.coloured.engine import StructuredEngine
@@ -12,10 +12,7 @@ from mmgibbs.engines.dense_products import LaterTiles
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations import dense as products
 from mmgibbs.equations.dense import DenseLevels
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
-from mmgibbs.machine.threads import Threads
 
 KEY = (7, 3)
 
@@ -36,7 +33,7 @@ def engine(name, threads=0, update="level", precision="double"):
     """threads: 0 for engine serial."""
     example = models.example(name)
     kind = "effect" if update == "site" else "colour"
-    equations = structured_equations(example.design, partition(example.design, kind), precision)
+    equations = equations_of(example, kind, precision)
     made = StructuredEngine(equations, update, threads) if threads else SerialEngine(equations, update)
     made.set_variances(example.G, example.R)
     return example, made
@@ -52,15 +49,6 @@ def after(S, columns):
 def test_the_sums_are_those_over_later_tiles(real):
     levels, columns = block(real=real)
     np.testing.assert_allclose(LaterTiles(levels).at(columns), after(levels.values, columns), atol=1e-12)
-
-
-def test_the_sums_follow_theta():
-    levels, columns = block()
-    later = LaterTiles(levels)
-    first = later.at(columns)
-    assert later.at(columns.copy()) is first  # not made again
-    columns[1, 20] += 1.0
-    np.testing.assert_allclose(later.at(columns), after(levels.values, columns), atol=1e-12)
 
 
 def test_a_stretch_that_is_left_out_is_seen():
@@ -124,21 +112,6 @@ def test_sums_of_another_theta_would_be_seen(monkeypatch):
 
 
 @pytest.mark.parametrize("name", models.DENSE)
-@pytest.mark.parametrize("precision", first(1, ["double", "single"]))
-def test_quadratic_forms_after_a_sweep(name, precision):
-    example, made = engine(name, precision=precision)
-    for number in (1, 2):
-        made.sweep(number, KEY)
-    theta = made.fetch()
-    for i in example.random_terms():
-        K_inverse = dense.relationship_inverse(example.design.terms[i])
-        tolerance = 1e-9 if precision == "double" else 1e-4
-        np.testing.assert_allclose(
-            made.quadratic_form(i), theta[i].T @ K_inverse @ theta[i], rtol=tolerance, atol=tolerance
-        )
-
-
-@pytest.mark.parametrize("name", models.DENSE)
 def test_no_bit_depends_on_the_number_of_threads(name, monkeypatch):
     monkeypatch.setattr(dense_products, "STRETCH", 4)
     (_, one), (_, three) = (engine(name, threads=n) for n in (1, 3))
@@ -160,13 +133,6 @@ def test_sweeps_by_short_stretches_are_those_by_one(name, monkeypatch):
         parted.sweep(number, KEY)
     for a, b in zip(whole.fetch(), parted.fetch(), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-9)
-
-
-def test_columns_shared_over_threads_have_the_same_bits():
-    levels, columns = block(m=1500, k=3, real=np.float32)
-    one, three = (LaterTiles(levels, Threads(n)).at(columns) for n in (1, 3))
-    np.testing.assert_array_equal(one, three)
-    assert np.abs(one[:, :1495]).min() > 0
 
 
 def test_a_level_that_cannot_be_drawn_stops_all_threads(monkeypatch):

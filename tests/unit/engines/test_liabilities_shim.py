@@ -1,6 +1,4 @@
-"""Traits that are not normal on a device without a GPU: liabilities bit for bit those of the serial engine, sums and
-chains up to rounding.
-"""
+"""Traits that are not normal on a device without a GPU: liabilities bit for bit, sums and chains up to rounding."""
 
 from dataclasses import replace
 
@@ -9,16 +7,14 @@ import pytest
 from helpers.host_device import HostDevice
 from helpers.key_models import with_categories
 from helpers.mixed_model_chains import assert_continues, assert_same_results
+from helpers.mixed_models import equations_of, example_of, one_trait, sampled
 from helpers.races import assert_barrier_is_needed, run_without_race
-from parity.test_residual_classes import example_of, sampled
-from parity.test_resumed import one_trait
+from helpers.selection import first
 from reference import models
 
 from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
 from mmgibbs.engines.coloured_gpu.source import source
 from mmgibbs.engines.serial import SerialEngine
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 from mmgibbs.models.priors import HalfT, UniformHeritability
 from mmgibbs.models.response import Categories, Count, Interval
 from mmgibbs.models.terms import Normal
@@ -118,7 +114,7 @@ MODELS = {
 
 
 def engines(model, library, precision="double", backwards=False):
-    equations = structured_equations(model.design, partition(model.design, "colour"), precision)
+    equations = equations_of(model, precision=precision)
     both = SerialEngine(equations), StructuredGpuEngine(equations, device=HostDevice(library, backwards))
     for engine in both:
         engine.set_variances([None if c is None else c.start for c in model.covariances], model.residual.start)
@@ -131,8 +127,8 @@ def cuts_of(response):
     return response.start_of_cuts() if isinstance(response, Categories) else np.array([-np.inf, np.inf])
 
 
-@pytest.mark.parametrize("backwards", [False, True])
-@pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize("backwards", first(1, [False, True]))
+@pytest.mark.parametrize("precision", first(1, ["double", "single"]))
 @pytest.mark.parametrize("name", MODELS)
 def test_liabilities_are_those_of_the_host_bit_for_bit(name, precision, backwards, shim):
     model = MODELS[name]()
@@ -162,29 +158,9 @@ def test_liabilities_far_out(shim):
         np.testing.assert_array_equal(device.y, host.y)
 
 
-@pytest.mark.parametrize("strands", [1, 7, 65_536])
-def test_ratios_of_cuts_and_scales(strands, shim, monkeypatch):
-    monkeypatch.setattr("mmgibbs.engines.coloured_gpu.sizes.STRANDS", strands)
-    model = MODELS["ordinal beside another, weights"]()
-    host, device = engines(model, shim("double"))
-    cuts = cuts_of(model.design.responses[0])
-    for factor in (1.1, 30.0, 1e-3):
-        proposed = cuts.copy()
-        proposed[2:-1] *= factor
-        found, expected = (engine.ratio_of_cuts(0, cuts, proposed) for engine in (device, host))
-        assert expected != 0
-        np.testing.assert_allclose(found, expected, rtol=1e-10)
-    for s in (0.7, 1.3):
-        found, expected = (engine.ratio_of_residual_scale(0, cuts, 0, s) for engine in (device, host))
-        np.testing.assert_allclose(found, expected, rtol=1e-10)
-    for term, covariance in enumerate(model.covariances):
-        if covariance is None:
-            np.testing.assert_allclose(device.sums_of_products(term), host.sums_of_products(term), rtol=1e-12)
-
-
 def chains(model, library, states=(None, None)):
     schedule = Schedule(5, 40, 2, refresh_every=8, interweave=terms_to_interweave(model, "auto"))
-    equations = structured_equations(model.design, partition(model.design, "colour"))
+    equations = equations_of(model)
     pair = SerialEngine(equations), StructuredGpuEngine(equations, device=HostDevice(library))
     return [Chain(model, engine, schedule, KEY, state) for engine, state in zip(pair, states, strict=True)]
 

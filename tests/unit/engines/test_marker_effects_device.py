@@ -1,6 +1,5 @@
 """SNP effects on a device without a GPU: every sweep bit for bit that of the CPU, chains up to the rounding of sums."""
 
-import json
 from dataclasses import replace
 from functools import cache
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 from helpers.host_device import HostDevice, build
 from helpers.mixed_model_chains import assert_continues, assert_same_results
+from helpers.mixed_models import equations_of
 from helpers.nvrtc import ARCHITECTURES, assert_kernels_fit
 from helpers.races import assert_barrier_is_needed, run_without_race
 from helpers.selection import first
@@ -16,14 +16,11 @@ from statistical.test_joint_markers import PRIORS as JOINT_PRIORS
 from statistical.test_joint_markers import terms_of
 from statistical.test_markers import markers_of
 
-from benchmarks.on_a_gpu import measure_markers
 from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
 from mmgibbs.engines.coloured_gpu.markers import DRAWS, PASSES, marker_bytes, marker_source, sweep_name
 from mmgibbs.engines.coloured_gpu.source import kernel, kernels, source
 from mmgibbs.engines.device_sweep import ClassDraws
 from mmgibbs.engines.serial import SerialEngine
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
 from mmgibbs.genotypes.store import FixedGenotypes, PackedGenotypes, RealGenotypes
 from mmgibbs.models.covariance import CovarianceModel, full_block
@@ -107,14 +104,14 @@ STORES = {"packed": PackedGenotypes, "8 bits": FixedGenotypes, "float32": RealGe
 
 
 def engines_of(model, libraries, precision="double", backwards=False):
-    equations = structured_equations(model.design, partition(model.design, "colour"), precision)
+    equations = equations_of(model, precision=precision)
     pair = SerialEngine(equations), StructuredGpuEngine(equations, device=HostDevice(libraries, backwards))
     for engine in pair:
         engine.set_variances([None], R)
     return pair
 
 
-@pytest.mark.parametrize("precision", REAL)
+@pytest.mark.parametrize("precision", first(1, REAL))
 def test_sums_and_moves_of_animals_are_those_of_the_host(precision, shim):
     model = model_of("rr", "rr")
     host, device = engines_of(model, shim(precision), precision)
@@ -176,7 +173,9 @@ def test_a_sweep_of_normals_bit_for_bit(kind, precision, n_patterns, backwards, 
 
 
 @pytest.mark.parametrize("is_backward", [False, True])
-@pytest.mark.parametrize(("kind", "n_patterns", "precision"), [("packed", 2, "double"), ("8 bits", 1, "single")])
+@pytest.mark.parametrize(
+    ("kind", "n_patterns", "precision"), first(1, [("packed", 2, "double"), ("8 bits", 1, "single")])
+)
 @pytest.mark.parametrize("is_own", first(1, [False, True]))  # a variance for each SNP
 def test_a_sweep_of_classes_bit_for_bit(is_own, kind, n_patterns, precision, is_backward, shim):
     model = model_of("bayes_r", kind=STORES[kind])
@@ -261,9 +260,16 @@ def test_effects_on_several_traits_bit_for_bit(kind, precision, backwards, shim)
     assert steps[0].a.any() and (kind == "rr" or not steps[0].a.all())
 
 
-@pytest.mark.parametrize("kind", ["joint", "one_by_one"])
-def test_a_chain_of_joint_effects_continues_bit_for_bit_and_on_the_other_device(kind, shim):
-    assert_continues(lambda states: chains_of(joint_model(kind), shim("double"), states), 9, 18)
+CONTINUED = {
+    "two terms": lambda: model_of("bayes_r", "bayes_a"),
+    **{kind: (lambda kind=kind: joint_model(kind)) for kind in ("joint", "one_by_one")},
+}
+
+
+@pytest.mark.parametrize("name", CONTINUED)
+def test_a_chain_continues_bit_for_bit_and_on_the_other_device(name, shim):
+    model = CONTINUED[name]()
+    assert_continues(lambda states: chains_of(model, shim("double"), states), 9, 18)
 
 
 @pytest.mark.parametrize("prior", PRIORS)
@@ -274,11 +280,6 @@ def test_the_chain_of_the_host_up_to_rounding(prior, shim):
     assert_same_results(actual, expected)
     of_device, of_host = (collect_effects(chain.steps)[0] for chain in (actual, expected))
     np.testing.assert_allclose(of_device.a, of_host.a, rtol=1e-7, atol=1e-9)
-
-
-def test_a_chain_of_two_terms_continues_bit_for_bit_and_on_the_other_device(shim):
-    model = model_of("bayes_r", "bayes_a")
-    assert_continues(lambda states: chains_of(model, shim("double"), states), 9, 18)
 
 
 def test_launches_and_waits_of_a_sweep(shim):
@@ -297,21 +298,13 @@ def test_launches_and_waits_of_a_sweep(shim):
 WAITS = 10  # of a sweep with SNP effects on one trait and a sampled residual variance
 
 
-def test_sweeps_of_the_benchmark_on_a_gpu(shim, capsys):
-    for prior in ("rr", "bayes_r"):
-        measure_markers(HostDevice(shim("single")), n=130, p=66, n_sweeps=2, priors=[prior])
-    rows = [json.loads(line.removeprefix("measured: ")) for line in capsys.readouterr().out.splitlines()]
-    assert [row["what"].rpartition(", ")[2] for row in rows] == ["rr", "bayes_r"]
-    assert all(row["seconds"] > 0 and row["predicted"] > 0 for row in rows)
-
-
 def test_the_memory_that_effects_take_is_asked_for(shim):
     model = model_of("bayes_r", "bayes_a")
     device = HostDevice(shim("double"))
     allocated = []
     zeros = device.zeros
     device.zeros = lambda shape, dtype, stream: (allocated.append(zeros(shape, dtype, stream)), allocated[-1])[1]
-    engine = StructuredGpuEngine(structured_equations(model.design, partition(model.design, "colour")), device=device)
+    engine = StructuredGpuEngine(equations_of(model), device=device)
     before = sum(array.nbytes for array in allocated)
     of_records = sum(8 * (len(m.offset) + m._values.size) for m in engine.markers)
     lists = ("animal", "ptr", "record")
@@ -329,7 +322,7 @@ def shared_array(engine, *name):
 def test_chains_side_by_side_have_genotypes_on_the_device_once(shim):
     """They advance in turns, each to the draws that it has alone."""
     model = model_of("bayes_r", "rr")
-    equations = structured_equations(model.design, partition(model.design, "colour"))
+    equations = equations_of(model)
     schedule = Schedule(2, 4)
     devices = [HostDevice(shim("double")) for _ in range(4)]
     first = StructuredGpuEngine(equations, device=devices[0])
@@ -423,23 +416,16 @@ NEEDED = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("main", [MAIN, MAIN_OF_SEVERAL], ids=["one trait", "several"])
-def test_threads_of_a_block_do_not_race(main, tmp_path):
+@pytest.mark.parametrize(
+    ("main", "places"), [(MAIN, NEEDED), (MAIN_OF_SEVERAL, NEEDED_OF_SEVERAL)], ids=["one trait", "several"]
+)
+def test_threads_of_a_block_do_not_race_and_a_barrier_that_is_taken_out_is_noticed(main, places, tmp_path):
     text = marker_source(np.dtype(np.float64), np.dtype(np.uint8))
     complete = run_without_race(tmp_path, text, main)
     values = np.array(complete.printed.split(), float)
     assert np.isfinite(values).all() and (values[:SNPS] == 0).any() and (values[:SNPS] != 0).any()
-
-
-EVERY_BARRIER = [(MAIN, place) for place in NEEDED] + [(MAIN_OF_SEVERAL, place) for place in NEEDED_OF_SEVERAL]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("main", "place"), first(3, EVERY_BARRIER))
-def test_a_barrier_that_is_taken_out_is_noticed(main, place, tmp_path):
-    text = marker_source(np.dtype(np.float64), np.dtype(np.uint8))
-    complete = run_without_race(tmp_path, text, main)
-    assert_barrier_is_needed(tmp_path, text, main, place, complete)
+    for place in places:
+        assert_barrier_is_needed(tmp_path, text, main, place, complete)
 
 
 SPILLED_BYTES = {"all_rounds": 36}  # of a sweep of states, on sm_100; most sweeps spill nothing

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers.nvrtc import ARCHITECTURES, compiled
+from helpers.nvrtc import compiled
 
 from mmgibbs.engines.coloured_gpu.source import kernels, source
 from mmgibbs.models.relationships.identity import IdentityLists
@@ -46,12 +46,3 @@ def test_bits_are_kept_and_rows_are_read_in_one_go():
     inexact = [name for name, of in kernels.items() if b"fma." in of or b"approx" in of]
     assert len(kernels) > 10 and all(any(of in name for of in OF_LOG_RATIOS) for name in inexact), inexact
     assert b"ld.global.v4.f32" in text
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("real", [np.float32, np.float64])
-@pytest.mark.parametrize("n_traits", [1, 2, 3, 4])
-def test_every_specialisation(n_traits, real, architecture):
-    every = [(k, kin) for k in (1, 2, 3, 4, 5, 8) for kin in (IdentityLists, PedigreeLists, SparseLists)]
-    assert len(machine_code(every, n_traits, real, np.uint8, architecture)) > 50_000

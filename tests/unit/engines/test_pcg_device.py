@@ -5,19 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers.host_arrays import ArraysDevice, DeviceArray
+from helpers.likelihoods import likelihood_of
+from helpers.mixed_models import equations_of
 from helpers.small_analysis import ANALYSIS, command, refused, replaced, write_files
 from reference import models
-from unit.likelihood.test_restricted import likelihood_of
 
 import mmgibbs.build.device_memory
 import mmgibbs.build.engine
 import mmgibbs.engines.pcg.device_solver
 from mmgibbs.engines.pcg.device_solver import DevicePcgSolver, bytes_per_iteration, count_bytes, count_elements
 from mmgibbs.engines.pcg.engine import PcgEngine
-from mmgibbs.engines.pcg.prediction_errors import monte_carlo_pev, prior_diagonals
 from mmgibbs.engines.pcg.solver import PcgSolver
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import DeviceError, ModelError
 from mmgibbs.machine.threads import ALONE
 from mmgibbs.models.design import Design
@@ -25,10 +23,6 @@ from mmgibbs.models.relationships.core import CoreBlock, parts_of_core
 from mmgibbs.models.terms import Effect
 from mmgibbs.reml.information import gradient
 from mmgibbs.reml.monte_carlo.score import SampledLikelihood
-
-
-def equations_of(design):
-    return structured_equations(design, partition(design))
 
 
 def solvers(example, design=None):
@@ -89,12 +83,6 @@ def test_the_host_waits_once_for_sixteen_iterations():
     assert found.iterations.max() > 16 and DeviceArray.waits - before == looks + 4  # what is fetched at the end
 
 
-def test_equations_that_are_not_solved_are_refused():
-    _, device = solvers(models.example("three_traits_maternal"))
-    with pytest.raises(ModelError, match="PCG stopped after 3 iterations at a relative residual"):
-        device.solve(1e-12, max_iterations=3)
-
-
 def test_values_that_are_lost_on_the_device_are_no_solution():
     """No comparison with NaN is true, so that the iterations end."""
     _, device = solvers(models.example("three_traits_maternal"))
@@ -120,19 +108,13 @@ def test_relationships_by_a_core():
     np.testing.assert_allclose(device._download(device._times(device._upload(x))), host.times(x), atol=1e-10)
 
 
-def test_pev_by_monte_carlo():
-    example = models.example("direct_maternal")
-    diagonals = prior_diagonals(example.design, True)
-    expected, found = (monte_carlo_pev(solver, example.G, example.R, diagonals, 100, 5) for solver in solvers(example))
-    for a, b in zip(found.sd, expected.sd, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-3)
-
-
 @pytest.mark.parametrize("fixed", [False, True])
 def test_draws_of_engine_pcg(fixed, monkeypatch):
     monkeypatch.setattr(mmgibbs.engines.pcg.device_solver, "Device", ArraysDevice)
     example = models.example("bivariate_missing")
-    engines = [PcgEngine(equations_of(example.design), 1e-10, fixed, device=device) for device in ("cpu", "gpu")]
+    engines = [
+        PcgEngine(equations_of(example.design, "term"), 1e-10, fixed, device=device) for device in ("cpu", "gpu")
+    ]
     for engine in engines:
         engine.set_variances(example.G, example.R)
         for number in (1, 2):
@@ -172,7 +154,7 @@ def test_bytes_of_an_iteration_are_those_of_matrices_and_vectors():
     matrices = 12 * (2 * W + K_inverse) + 8 * 8 * 2 * 2 + 8 * (3 + 5) * 2 * 2
     vectors = 8 * (8 * (3 + 5) * 2 + 2 * 8 * 2)
     for columns in (1, 3):
-        assert bytes_per_iteration(equations_of(design), columns) == matrices + columns * vectors
+        assert bytes_per_iteration(equations_of(design, "term"), columns) == matrices + columns * vectors
 
 
 def test_scores_of_sampled_reml(monkeypatch):
@@ -181,7 +163,7 @@ def test_scores_of_sampled_reml(monkeypatch):
     _, elements, start = likelihood_of(example)
     found = []
     for device in ("cpu", "gpu"):
-        made = SampledLikelihood(equations_of(example.design), 20, len(elements), 7, 1e-8, ALONE, device)
+        made = SampledLikelihood(equations_of(example.design, "term"), 20, len(elements), 7, 1e-8, ALONE, device)
         found.append(gradient(made.evaluate(start), elements))
     np.testing.assert_allclose(found[1], found[0], rtol=1e-6)
 

@@ -1,8 +1,5 @@
-"""Sweeps whose variances the device draws, without a GPU: one graph that nothing waits for, and the chain of the host
-up to the rounding of sums.
-"""
+"""Sweeps whose variances the device draws, without a GPU: one graph, and the chain of the host up to rounding."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -10,19 +7,18 @@ import pytest
 from helpers.host_device import HostDevice
 from helpers.key_models import residual_classes, three_traits, under_half_t
 from helpers.mixed_model_chains import assert_continues, assert_same_results
+from helpers.mixed_models import equations_of, example_of, sampled
 from helpers.nvrtc import ARCHITECTURES, read_resources
 from helpers.races import assert_barrier_is_needed, run_without_race
-from parity.test_residual_classes import example_of, sampled
+from helpers.selection import first
 from reference import models
+from unit.sampler.test_interweave import with_diagonal_matrices
 
-from benchmarks.on_a_gpu import MEASURED, seconds_of_chain, several_chains, with_binary_trait
 from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
 from mmgibbs.engines.coloured_gpu.source import OF_LIABILITIES, OF_TERMS, OF_VARIANCES, kernels, source
 from mmgibbs.engines.serial import SerialEngine
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
-from mmgibbs.models.covariance import CovarianceModel, diagonal_blocks
+from mmgibbs.models.covariance import CovarianceModel
 from mmgibbs.models.relationships.identity import IdentityLists
 from mmgibbs.models.residual import ResidualModel
 from mmgibbs.sampler.chain import Chain
@@ -40,13 +36,6 @@ def sampled_example(name):
     return sampled(example.design, example.G, example.R)
 
 
-def with_diagonal_blocks(model):
-    """Traits of random terms and residuals may not covary: an inverse Wishart each."""
-    diagonal = lambda c: c and replace(c, start=np.diag(np.diag(c.start)), blocks=diagonal_blocks(len(c.start)))
-    residual = ResidualModel(tuple(map(diagonal, model.residual.matrices)), model.residual.classes)
-    return replace(model, covariances=tuple(map(diagonal, model.covariances)), residual=residual)
-
-
 def with_fixed(model, terms=(), residual=False):
     covariances = tuple(replace(c, fixed=True) if i in terms else c for i, c in enumerate(model.covariances))
     matrices = tuple(replace(m, fixed=residual) for m in model.residual.matrices)
@@ -59,7 +48,7 @@ MODELS = {
     "three traits, five components": lambda: sampled_example("three_traits_maternal"),
     "traits never together": lambda: sampled_example("never_together"),
     "covariates": lambda: sampled_example("random_regression"),
-    "diagonal": lambda: with_diagonal_blocks(sampled_example("direct_maternal")),
+    "diagonal": lambda: with_diagonal_matrices(sampled_example("direct_maternal")),
     "a fixed term": lambda: with_fixed(sampled_example("direct_maternal"), terms=(1,)),
     "fixed residuals": lambda: with_fixed(sampled_example("direct_maternal"), residual=True),
     "half-t priors": lambda: under_half_t(sampled_example("direct_maternal")),
@@ -73,7 +62,7 @@ MODELS = {
 
 def chains(model, library, schedule, backwards=False, states=(None, None)):
     """The chain of the serial engine, and that of a device."""
-    equations = structured_equations(model.design, partition(model.design, "colour"))
+    equations = equations_of(model)
     engines = SerialEngine(equations), StructuredGpuEngine(equations, device=HostDevice(library, backwards))
     return [Chain(model, engine, schedule, KEY, state) for engine, state in zip(engines, states, strict=True)]
 
@@ -83,11 +72,10 @@ def schedule_of(model, **options):
     return Schedule(**given, interweave=terms_to_interweave(model, "auto"))
 
 
-@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("backwards", first(1, [False, True]))
 @pytest.mark.parametrize("name", MODELS)
 def test_the_chain_of_the_host_up_to_rounding(name, backwards, shim):
-    """Residuals anew on the way, over-relaxed draws after the twentieth sweep, draws that are kept and some that are
-    not."""
+    """Residuals anew on the way, over-relaxed draws after the twentieth sweep, draws that are not kept."""
     model = MODELS[name]()
     expected, found = chains(model, shim("double"), schedule_of(model), backwards)
     assert isinstance(found.steps[0], ResidentSweep)
@@ -150,32 +138,6 @@ def test_nodes_and_waits_of_a_sweep(beef, shim):
     of_locations = ("sweep_levels", "sum_pieces", "draw_l", "move_pieces")
     others = [name for name in launched if not any(kernel in name for kernel in of_locations)]
     assert len(others) == 12 and len(launched) - len(others) > 12
-
-
-def test_chains_of_the_benchmark_on_a_gpu(beef, shim):
-    """Of normal traits, and with a binary one beside them: the device makes their sweeps alone."""
-    model, equations = with_binary_trait(beef)
-    assert equations.real == np.float32
-    nodes = []
-    for of in (beef, model):
-        equations = structured_equations(of.design, partition(of.design, "colour"), "single")
-        engine = StructuredGpuEngine(equations, device=HostDevice(shim("single")))
-        assert seconds_of_chain(of, engine, KEY, 1) > 0
-        nodes.append(engine.queue.device.nodes)
-    assert [len(set(of_sweeps)) for of_sweeps in nodes] == [1, 1] and len(nodes[0]) == 3
-    assert nodes[1][0] == nodes[0][0] + 4  # liabilities, the form of a term that stays, their scale, what it moves
-
-
-@pytest.mark.slow
-def test_chains_of_the_benchmark_side_by_side(beef, shim, monkeypatch, capsys):
-    monkeypatch.setattr("mmgibbs.machine.gpu_queue.Device", lambda: HostDevice(shim("single")))
-    equations = structured_equations(beef.design, partition(beef.design, "colour"), "single")
-    several_chains(beef, equations, StructuredGpuEngine(equations), 1)
-    rows = [
-        json.loads(line.partition(MEASURED)[2]) for line in capsys.readouterr().out.splitlines() if MEASURED in line
-    ]
-    assert [row["what"] for row in rows] == [f"small, sampled, {n} chains side by side" for n in (2, 4)]
-    assert all(row["seconds"] > 0 for row in rows)
 
 
 def test_nothing_is_launched_for_what_is_fixed(shim):

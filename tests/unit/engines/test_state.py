@@ -5,14 +5,13 @@ from functools import partial
 
 import numpy as np
 import pytest
+from helpers.mixed_models import equations_of
 from helpers.support import exact_draws
 from reference import models
 
 from mmgibbs.engines.coloured.engine import StructuredEngine
 from mmgibbs.engines.hybrid.engine import HybridEngine
 from mmgibbs.engines.serial import SerialEngine
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 
 KEY = (4, 1)
 ENGINES = {  # name -> partition, engine of equations
@@ -28,7 +27,7 @@ ENGINES = {  # name -> partition, engine of equations
 
 def engine_of(name, design, example, precision="double"):
     kind, make = ENGINES[name]
-    engine = make(structured_equations(design, partition(design, kind), precision))
+    engine = make(equations_of(design, kind, precision))
     engine.set_variances(example.G, example.R)
     return engine
 
@@ -121,12 +120,3 @@ def test_values_of_records_that_lack_the_trait_are_not_read(name):
     other.replace_y(1, np.where(observed, values, np.nan))
     for a, b in zip(sweeps(one, 1, 2), sweeps(other, 1, 2), strict=True):
         np.testing.assert_array_equal(a, b)
-
-
-@pytest.mark.parametrize("name", ENGINES)
-def test_components_held_at_0_start_there(name):
-    example = models.example("fixed_groups")
-    engine = engine_of(name, example.design, example)
-    engine.start([np.ones((t.n_levels, t.n_components)) for t in example.design.terms])
-    for theta, term in zip(engine.fetch(), example.design.terms, strict=True):
-        np.testing.assert_array_equal(theta, np.ones(theta.shape) if term.active is None else term.active)

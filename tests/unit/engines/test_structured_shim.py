@@ -1,33 +1,20 @@
-"""The GPU form of the structured engine without a GPU: its kernels, compiled by g++, against the serial engine.
+"""The GPU form of the structured engine without a GPU: the serial engine's doubles, but for sums of long lists."""
 
-The engine is the one that runs on a GPU; only its device is another (host_device.py). Where every list is short the
-doubles are those of the serial engine on the colour partition, bit for bit; where a list is cut into pieces its sum
-runs in another order.
-"""
-
-import sys
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers.host_device import CompilingDevice, HostDevice
-from helpers.support import mixed_model, random_draws, saved_draws
+from helpers.host_device import HostDevice
+from helpers.mixed_model_chains import assert_same_results
+from helpers.mixed_models import equations_of, sampled
+from helpers.selection import first
 from reference import models
 
-from benchmarks.effective import SAMPLED
-from benchmarks.engines import one_system
-from benchmarks.gpu import structured_row
 from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
-from mmgibbs.engines.coloured_gpu.resident import cut
 from mmgibbs.engines.serial import SerialEngine
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import DeviceError, ModelError
 from mmgibbs.models.covariance import CovarianceModel, blocks_recorded_together, full_block
 from mmgibbs.models.design import CentringShift, Rescale
-from mmgibbs.models.relationships.identity import Identity
-from mmgibbs.models.terms import Effect
 from mmgibbs.posterior.moments import Moments
 from mmgibbs.sampler.chain import Chain, sample_chain
 from mmgibbs.sampler.mixed_model import MixedModel
@@ -37,12 +24,8 @@ from mmgibbs.simulation.simulate import beef_design, simulate_beef
 KEY = (11, 2)
 
 
-def equations_of(design, precision="double"):
-    return structured_equations(design, partition(design, "colour"), precision)
-
-
 def engines(example, library, update="level", precision="double", backwards=False):
-    equations = equations_of(example.design, precision)
+    equations = equations_of(example.design, precision=precision)
     both = SerialEngine(equations, update), StructuredGpuEngine(equations, update, HostDevice(library, backwards))
     for engine in both:
         engine.set_variances(example.G, example.R)
@@ -82,12 +65,6 @@ def test_a_sweep_is_the_serial_sweep_bit_for_bit(name, update, shim):
     assert engine.queue.device.graphs == 1
 
 
-@pytest.mark.parametrize("name", ["three_traits_maternal", "fixed_groups", "fixed_covariates"])
-def test_single_precision_too(name, shim):
-    truth, engine = engines(models.example(name), shim("single"), precision="single")
-    assert_same_state(swept(truth), swept(engine))
-
-
 @pytest.mark.parametrize("few", [0, 16])
 @pytest.mark.parametrize("name", models.ON_GPU)
 def test_long_lists_in_pieces(name, few, shim, cut_lists, monkeypatch):
@@ -110,37 +87,16 @@ def test_long_lists_in_pieces(name, few, shim, cut_lists, monkeypatch):
     assert_near(np.asarray(engine.resident.e), truth.e)
 
 
-def test_a_record_that_meets_its_level_three_times(tmp_path, cut_lists):
-    """In one piece of a long list, in which one thread moves the record by all of them."""
-    rng, q, n = np.random.default_rng(5), 4, 20
-    level = rng.integers(0, q, n).astype(np.int32)
-    level[:4] = np.arange(4)
-    names = ("direct", "social", "maternal")
-    effects = [Effect(name, level, (0,), rng.uniform(0.2, 1.0, (n, 1)), (f"share_{name}",)) for name in names]
-    G, R = [None, np.diag([3.0, 2.0, 1.0])], np.array([[4.0]])
-    terms = [
-        models.class_term("pen", np.arange(n) % 3, 3, [0]),
-        models.random_term("group", effects, Identity(q), q),
-    ]
-    equations = equations_of(models.with_records(rng, n, terms, G, R))
-    truth, engine = SerialEngine(equations), StructuredGpuEngine(equations, device=CompilingDevice(tmp_path))
-    for e in (truth, engine):
-        e.set_variances(G, R)
-    for a, b in zip(swept(truth).fetch(), swept(engine).fetch(), strict=True):
-        assert_near(b, a)
-    assert_near(np.asarray(engine.resident.e), truth.e)
-
-
 @pytest.fixture(scope="module")
 def beef():
     data = simulate_beef(3000, 3)
     return data, beef_design(data)
 
 
-@pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize("precision", first(1, ["double", "single"]))
 def test_beef_system(beef, shim, precision, monkeypatch):
     data, design = beef
-    equations = equations_of(design, precision)
+    equations = equations_of(design, precision=precision)
     cut_up = StructuredGpuEngine(equations, device=HostDevice(shim(precision)))
     assert cut_up.resident.terms[3].n_classes > 1
     assert max(c.n_pieces for t in cut_up.resident.terms for c in t.colours) > 3
@@ -179,75 +135,6 @@ def test_products(name, strands, shim, monkeypatch):
     np.testing.assert_array_equal(counts, expected_counts)
 
 
-def triangle(k):
-    return tuple((c, j) for c in range(k) for j in range(c + 1))
-
-
-@pytest.mark.parametrize("name", ["direct_maternal", "random_regression", "fixed_groups", "same_effect_twice"])
-def test_a_linear_change_of_a_term(name, shim, cut_lists):
-    example = models.example(name)
-    truth, engine = (swept(e) for e in engines(example, shim("double")))
-    for i in example.random_terms():
-        k = example.design.terms[i].n_components
-        for elements in (triangle(k), ((k - 1, 0),)):
-            for found, expected in zip(
-                engine.scaling_products(i, elements), truth.scaling_products(i, elements), strict=True
-            ):
-                assert_near(found, expected)
-        M = np.eye(k) + np.tril(np.arange(1.0, k * k + 1).reshape(k, k)) / (10 * k * k)
-        for e in (truth, engine):
-            e.transform_term(i, M)
-        assert_near(engine.quadratic_form(i), truth.quadratic_form(i))
-    for a, b in zip(truth.fetch(), engine.fetch(), strict=True):
-        assert_near(b, a)
-    assert_near(np.asarray(engine.resident.e), truth.e)
-
-
-def sampled_model(example) -> MixedModel:
-    def sampled(g):
-        return CovarianceModel(np.asarray(g), False, full_block(len(g)), df=len(g) + 4.0, scale=np.asarray(g) * 3.0)
-
-    blocks = blocks_recorded_together(example.design.patterns)
-    residual = CovarianceModel(example.R, False, blocks, df=len(example.R) + 4.0, scale=example.R * 3.0)
-    return MixedModel(example.design, tuple(None if g is None else sampled(g) for g in example.G), residual)
-
-
-@pytest.mark.parametrize("name", ["direct_maternal", "fixed_groups"])
-def test_a_chain_with_sampled_variances(name, shim, cut_lists):
-    """Interwoven, with a refresh on the way: every operation of an engine in the order of a run."""
-    example = models.example(name)
-    equations, model = equations_of(example.design), sampled_model(example)
-    both = SerialEngine(equations), StructuredGpuEngine(equations, device=HostDevice(shim("double")))
-    model = replace(model, saved={example.design.terms[-1].name: np.array([2, 0])})
-    schedule = Schedule(4, 36, 3, refresh_every=15, interweave=tuple(example.random_terms()))
-    truth, found = (sample_chain(model, engine, schedule, KEY) for engine in both)
-    assert_near(found.draws["R"], truth.draws["R"], 1e-9)
-    for part, values in truth.moments.state().items():
-        assert_near(found.moments.state()[part], values, 1e-9)
-    for fact, values in truth.sample_stats.items():
-        assert_near(found.sample_stats[fact], values, 1e-9)
-    assert truth.tracked.keys() == found.tracked.keys()
-    for followed, one in truth.tracked.items():
-        for part, values in one.state().items():
-            assert_near(found.tracked[followed].state()[part], values, 1e-9)
-    for a, b in zip(random_draws(truth), random_draws(found), strict=True):
-        assert_near(b, a, 1e-9)
-    for a, b in zip(*(engine.fetch() for engine in both), strict=True):
-        assert_near(b, a, 1e-9)
-
-
-def test_a_start_in_the_middle_continues_the_chain(shim):
-    example = models.example("direct_maternal")
-    _, whole = engines(example, shim("double"))
-    _, second = engines(example, shim("double"))
-    second.start(swept(whole, 5).fetch())
-    whole.refresh()
-    for engine in (whole, second):
-        engine.sweep(6, KEY)
-    for a, b in zip(whole.fetch(), second.fetch(), strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
 def on_another_scale(example):
     """A rescaling, a centring and an offset, as covariates bring them."""
     design = example.design
@@ -273,12 +160,12 @@ def on_another_scale(example):
     )
 
 
-@pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize("precision", first(1, ["double", "single"]))
 def test_moments_on_the_device(shim, precision):
     """Draw by draw those of posterior.moments, on the user's scale; a term that no centring touches bit for bit."""
     example = models.example("fixed_covariates")
     design = on_another_scale(example)
-    equations = equations_of(design, precision)
+    equations = equations_of(design, precision=precision)
     engine = StructuredGpuEngine(equations, device=HostDevice(shim(precision)))
     engine.set_variances(example.G, example.R)
     host = Moments([(t.n_levels, t.n_components) for t in design.terms], 11, 3)
@@ -297,30 +184,6 @@ def test_moments_on_the_device(shim, precision):
     for part, values in expected.items():
         assert_near(found[part], values)
         np.testing.assert_array_equal(found[part][untouched], values[untouched])
-
-
-def test_moments_go_on_from_where_they_were(shim):
-    """Their state, brought to the host and back into another engine: the same bits as without a stop."""
-    example = models.example("direct_maternal")
-    equations = equations_of(example.design)
-    assert any(np.any(np.diff(lists.code.astype(int)) < 0) for lists in equations.terms)  # not in model order
-    one, other = (StructuredGpuEngine(equations, device=HostDevice(shim("double"))) for _ in range(2))
-    moments, stopped = one.moments(3), one.moments(3)
-    resumed = other.moments(1)
-    for engine in (one, other):
-        engine.set_variances(example.G, example.R)
-    for number in range(1, 9):
-        one.sweep(number, KEY)
-        moments.add()
-        if number < 5:
-            stopped.add()
-        elif number == 5:
-            resumed.restore(stopped.state())
-        if number >= 5:
-            other.restore(one.state())
-            resumed.add()
-    for part, values in moments.state().items():
-        np.testing.assert_array_equal(resumed.state()[part], values)
 
 
 def test_a_chain_that_reads_nothing_until_its_end_still_fails(shim):
@@ -348,15 +211,6 @@ def test_a_level_that_cannot_be_drawn_is_named(shim):
     assert messages[0] == messages[1]
 
 
-def test_other_partitions_are_refused(shim):
-    design = models.example("univariate_animal").design
-    equations = structured_equations(design, partition(design, "term"))
-    with pytest.raises(
-        ModelError, match="found 'term', which cannot be combined with engine: structured; needed colour"
-    ):
-        StructuredGpuEngine(equations, device=HostDevice(shim("double")))
-
-
 def test_other_data_of_a_chain_move_to_the_device(shim):
     example = models.example("bivariate_missing")
     truth, engine = (swept(e) for e in engines(example, shim("double")))
@@ -374,14 +228,6 @@ def test_other_data_of_a_chain_move_to_the_device(shim):
     np.testing.assert_allclose(np.asarray(there.resident.e), truth.e, atol=1e-9 * np.abs(truth.e).max())
 
 
-def test_a_device_that_is_too_small_is_refused_with_the_numbers(shim):
-    equations = equations_of(models.example("univariate_animal").design)
-    device = HostDevice(shim("double"))
-    device.free = 1000
-    with pytest.raises(DeviceError, match=r"found 1,000 bytes free on the device, needed [\d,]+ .*precision: single"):
-        StructuredGpuEngine(equations, device=device)
-
-
 def test_too_many_components_are_refused(shim, monkeypatch):
     monkeypatch.setattr("mmgibbs.models.gpu_rules.MAX_COMPONENTS", 4)
     equations = equations_of(models.example("three_traits_maternal").design)
@@ -391,70 +237,14 @@ def test_too_many_components_are_refused(shim, monkeypatch):
         StructuredGpuEngine(equations, device=HostDevice(shim("double")))
 
 
-def test_the_benchmark_row(beef, shim, monkeypatch):
-    """On the host its seconds say nothing, but every figure is there; without a device the row says why."""
-    monkeypatch.setattr("benchmarks.gpu.COPIED", 1000)
-    data, design = beef
-    row = structured_row(design, data.G, data.R, sweeps=2, device=HostDevice(shim("single")))
-    assert row["equations"] == design.n_equations
-    assert 100 < row["bytes per sweep"] / data.n_animals < 1000
-    assert all(row[name] > 0 for name in ("s per sample", "s per sample, variances sampled", "copy bandwidth, GB/s"))
-    monkeypatch.setitem(sys.modules, "cupy", None)
-    assert structured_row(design, data.G, data.R)["s per sample"].startswith("not measured (device: gpu needs CuPy")
-
-
-@pytest.mark.slow
-def test_bench_engines_with_a_device(shim, monkeypatch):
-    """What the device did stands in the table, what bounds it above."""
-    monkeypatch.setattr("benchmarks.gpu.COPIED", 1000)
-    args = SimpleNamespace(scale=0.001, seed=1, sweeps=1, ess_sweeps=10, engines=["structured"])
-    about, rows = one_system("small", args, HostDevice(shim("single")))
-    row = next(row for row in rows if row["engine"] == "structured on a GPU")
-    assert all(row[column] > 0 for column in ("s per sample", SAMPLED, "ESS/s, genetic variances (least)"))
-    assert (
-        about["structured on a GPU, device"] == "this host" and about["structured on a GPU, copy bandwidth, GB/s"] > 0
-    )
-
-
-def test_pieces_hold_every_entry_once_and_keep_records_together(monkeypatch):
-    monkeypatch.setattr("mmgibbs.engines.coloured_gpu.resident.PIECE", 2)
-    record = np.array([0, 1, 1, 1, 2, 3, 4, 4, 5])
-    pieces, ptr = cut(np.array([0, 5]), np.array([5, 9]), record)
-    np.testing.assert_array_equal(pieces, [[0, 0, 4], [0, 4, 4], [0, 4, 5], [1, 5, 8], [1, 8, 9]])
-    np.testing.assert_array_equal(ptr, [0, 3, 5])
-
-
-@pytest.mark.parametrize("name", ["direct_maternal", "bivariate_missing"])
-def test_a_chain_that_pauses_goes_on_to_the_same_draws(name, shim):
-    """State and moments leave one device and come to another, bit for bit."""
+@pytest.mark.parametrize("name", ["direct_maternal", "fixed_groups", "random_regression", "same_effect_twice"])
+def test_a_chain_with_sampled_variances(name, shim, cut_lists):
+    """Interwoven, with a refresh on the way: every operation of an engine in the order of a run."""
     example = models.example(name)
-    priors = {i: (len(g) + 4.0, 3.0 * g) for i, g in enumerate(example.G) if g is not None} | {
-        "residual": (9.0, 9.0 * example.R)
-    }
-    model = mixed_model(example.design, example.G, example.R, priors, saved=[example.design.terms[-1].name])
-    schedule = Schedule(3, 10, 2, refresh_every=4, interweave=(len(example.G) - 1,))
-
-    def chain(state=None):
-        return Chain(
-            model,
-            StructuredGpuEngine(equations_of(example.design), "level", HostDevice(shim("double"))),
-            schedule,
-            KEY,
-            state,
-        )
-
-    whole, parts = chain(), chain()
-    whole.advance(13)
-    for pause in (2, 8, 11):
-        parts.advance(pause)
-        parts = chain({key: array.copy() for key, array in parts.state().items()})
-    parts.advance(13)
-    one, other = parts.result(), whole.result()
-    for a, b in zip(
-        (*random_draws(one), one.draws["R"], *saved_draws(one).values()),
-        (*random_draws(other), other.draws["R"], *saved_draws(other).values()),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(a, b)
-    for part, values in other.moments.state().items():
-        np.testing.assert_array_equal(one.moments.state()[part], values)
+    equations, model = equations_of(example.design), sampled(example.design, example.G, example.R)
+    both = SerialEngine(equations), StructuredGpuEngine(equations, device=HostDevice(shim("double")))
+    schedule = Schedule(4, 36, 3, refresh_every=15, interweave=tuple(example.random_terms()))
+    expected, found = (Chain(model, engine, schedule, KEY) for engine in both)
+    for run in (expected, found):
+        run.advance(40)
+    assert_same_results(found, expected)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from reference import dense, models
 
-from mmgibbs.equations import partition as partition_module
 from mmgibbs.equations.nonzeros import count_nonzeros
 from mmgibbs.equations.partition import KINDS, count_blocks_by_colour, level_colours, partition
 from mmgibbs.errors import ModelError
@@ -39,8 +38,7 @@ def test_levels_of_one_colour_share_nothing(name):
 @pytest.mark.parametrize("name", models.DENSE)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_dense_block_is_swept_apart(name, kind):
-    """Last, in its own order, by a block for all of its components (one for each in 'effect'); colours elsewhere are
-    proper."""
+    """Last, in its own order, all components at once (one by one in 'effect'); colours elsewhere are proper."""
     example = models.example(name)
     design, number = example.design, len(example.design.terms) - 1
     dense_block = design.terms[number].relationship.dense
@@ -60,15 +58,6 @@ def test_a_dense_block_is_swept_apart(name, kind):
                 within = equations.C[np.ix_(at, at)]
                 k = design.terms[number].n_components
                 assert np.abs(within[np.kron(np.eye(at.sum() // k), np.ones((k, k))) == 0]).max(initial=0) < 1e-12
-
-
-def test_colours_are_greedy_by_degree():
-    """A star needs two colours, and its centre, with the largest degree, is first."""
-    example = models.example("univariate_animal")
-    colours = level_colours(example.design.terms[-1])
-    assert colours.max() + 1 <= 8
-    counts = np.bincount(colours)
-    assert (counts > 0).all()
 
 
 def nonzeros_of(example):
@@ -128,25 +117,3 @@ def test_nonzeros_of_many_components():
 def test_unknown_kind():
     with pytest.raises(ModelError, match="partition: found 'rows', needed one of term, effect, equal, colour"):
         partition(models.example("univariate_animal").design, "rows")
-
-
-@pytest.mark.parametrize("name", models.NAMES)
-def test_neighbours_are_those_of_the_pairs(name):
-    for term in models.example(name).design.terms:
-        apart = np.zeros(term.n_levels, bool)
-        apart[::5] = True
-        pairs = partition_module.level_pairs(term)
-        ptr, other = partition_module._adjacency(pairs, apart)
-        expected = [[] for _ in range(term.n_levels)]
-        for a, b in zip(*partition_module.joined_pairs(pairs), strict=True):
-            if not (apart[a] or apart[b]):
-                expected[a].append(b)
-                expected[b].append(a)
-        assert [sorted(row) for row in np.split(other, ptr[1:-1])] == [sorted(row) for row in expected]
-
-
-def test_pairs_are_read_where_they_are(monkeypatch):
-    monkeypatch.setattr(partition_module, "joined_pairs", None)
-    pairs = [(np.array([0, 1], np.int32), np.array([1, 2], np.int32)), (np.array([0]), np.array([2]))]
-    ptr, other = partition_module._adjacency(pairs, np.zeros(3, bool))
-    assert ptr.tolist() == [0, 2, 4, 6] and other.tolist() == [1, 2, 0, 2, 1, 0]

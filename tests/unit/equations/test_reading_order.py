@@ -4,19 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers.mixed_models import equations_of
 from helpers.mutants import mutant
 from reference import models
 
 from mmgibbs.engines.coloured.engine import StructuredEngine
 from mmgibbs.equations import reading_order
-from mmgibbs.equations.partition import partition
 from mmgibbs.equations.reading_order import join, positions, reading_orders
-from mmgibbs.equations.structured import structured_equations
-from mmgibbs.models.relationships.groups import GroupedPedigree
-from mmgibbs.models.relationships.pedigree import Pedigree
-from mmgibbs.models.terms import Flat, Levels, Related
 from mmgibbs.simulation.simulate import beef_design, simulate_beef
-from pedigree.relationship import relatives
 
 KEY = (11, 2)
 
@@ -40,7 +35,7 @@ def test_same_chain_but_for_rounding(name, monkeypatch):
 
     def theta(many, spoilt=False):
         monkeypatch.setattr("mmgibbs.equations.reading_order.MANY", many)
-        equations = structured_equations(example.design, partition(example.design, "colour"))
+        equations = equations_of(example)
         if spoilt:  # draws that belong to places
             terms = (t._replace(code=np.arange(t.code.size, dtype=np.int32)) for t in equations.terms)
             equations = replace(equations, terms=tuple(terms))
@@ -131,63 +126,8 @@ def test_other_limits_are_seen(right, wrong):
     assert joined(spoilt, [1, 2, 3, 4], [0, 0, 0, 3], [1] * 5, 3) != [0, 0, 0, 3, 3]
 
 
-def test_groups_of_unknown_parents_are_no_herds():
-    design = models.example("random_groups").design
-    kin = next(t.relationship for t in design.terms if isinstance(t.relationship, GroupedPedigree))
-    assert (kin.relatives.dam >= kin.relatives.n_animals).any()
-    nearest = kin.nearest_relative()
-    known = (kin.relatives.dam >= 0) & (kin.relatives.dam < kin.relatives.n_animals)
-    np.testing.assert_array_equal(nearest[: known.size][known], kin.relatives.dam[known])
-    assert (nearest[: known.size][~known] == -1).all() and (nearest[known.size :] == -1).all()
-    assert nearest.size == kin.n_levels and nearest.max() < kin.relatives.n_animals
-
-
 def test_few_levels_keep_model_order(monkeypatch):
     monkeypatch.setattr("mmgibbs.equations.reading_order.MANY", 6400)
     design = models.example("three_traits_maternal").design
     for order in reading_orders(design):
         np.testing.assert_array_equal(order, np.arange(order.size))
-
-
-@pytest.mark.parametrize("most", [100, 8192])
-def test_herds_have_at_most_so_many_animals(most, monkeypatch):
-    """Two lines of 1,000 dams, born by turns, each the daughter of the one before in her line; and groups of 10 records
-    that are no relatives."""
-    monkeypatch.setattr(reading_order, "HERD", most)
-    design = models.example("three_traits_maternal").design
-    animals = reading_order.term_of_most_levels(design)
-    term, q = design.terms[animals], 2000
-    record = np.arange(q, dtype=np.int32)
-    alone = lambda level, n: Levels((replace(term.effects[0], level=level),), n)
-    pedigree = Related(Pedigree(relatives(np.full(q, -1, np.int32), np.maximum(record - 2, -1))))
-    lone = replace(design, terms=(replace(term, incidence=alone(record, q), prior=pedigree),))
-    (order,) = reading_orders(lone)
-    np.testing.assert_array_equal(order, np.lexsort((record % 2, record // (2 * most))))
-    scattered = np.random.default_rng(1).permutation(q).astype(np.int32)
-    pedigree = Related(Pedigree(relatives(*np.full((2, q), -1, np.int32))))
-    of_group = replace(design.terms[0], incidence=alone(scattered // 10, q // 10), prior=Flat(), active=None)
-    of_sex = replace(of_group, incidence=alone(scattered % 2, 2))
-    for terms in ((of_sex, of_group), (of_group, of_sex)):
-        grouped = replace(design, terms=(replace(term, incidence=alone(record, q), prior=pedigree), *terms))
-        herd = scattered[reading_orders(grouped)[0]] // 10
-        assert np.count_nonzero(np.diff(herd)) == q // 10 - 1
-    monkeypatch.setattr(reading_order, "HERD", 9)
-    herd = scattered[reading_orders(grouped)[0]] // 10
-    assert q // 10 - 1 < np.count_nonzero(np.diff(herd))
-
-
-def test_a_pedigree_of_fewer_levels_than_another_term_leads():
-    """Sires of herd-years: bulls by herds, the rest by their records."""
-    design = models.example("univariate_animal").design
-    animals = next(i for i, t in enumerate(design.terms) if t.relationship.nearest_relative() is not None)
-    other = (animals + 1) % len(design.terms)
-    n = 3 * design.terms[animals].n_levels
-    level = np.random.default_rng(2).permutation(n)[: design.n_records].astype(np.int32)
-    effects = (replace(design.terms[other].effects[0], level=level, covariates=None),)
-    terms = list(design.terms)
-    terms[other] = replace(terms[other], incidence=Levels(effects, n), prior=Flat(), active=None)
-    orders = reading_orders(replace(design, terms=tuple(terms)))
-    place = positions(orders[animals])[design.terms[animals].effects[0].level]
-    met = orders[other][: level.size]
-    of_level = dict(zip(level.tolist(), place.tolist(), strict=True))
-    assert [of_level[int(i)] for i in met] == sorted(place.tolist())

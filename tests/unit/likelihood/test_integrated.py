@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import scipy.linalg
+from helpers.likelihoods import CLASSES, elsewhere, example_of, likelihood_of, parts
 from helpers.mutants import mutant
 from helpers.support import ROOT
 from reference import dense, models
-from unit.likelihood.test_restricted import CLASSES, elsewhere, example_of, likelihood_of, parts
 
 import mmgibbs.likelihood.integrated as module
 import mmgibbs.likelihood.matrices as matrices
@@ -56,19 +56,6 @@ def test_draws_have_mean_and_covariance_of_theta(name):
     np.testing.assert_allclose(mean, truth.solution, rtol=1e-8, atol=1e-9)
     root = np.array([own.draw(z) - mean for z in np.eye(n)]).T
     np.testing.assert_allclose(root @ root.T, truth.covariance, rtol=1e-8, atol=1e-9)
-
-
-def test_draws_are_made_at_the_psi_that_was_kept():
-    example = models.example("direct_maternal")
-    own, start = integrated(example), likelihood_of(example)[2]
-    z = np.linspace(-1, 1, example.design.n_equations)
-    own.evaluate(psi_of(start))
-    own.keep()
-    kept = own.draw(z)
-    own.evaluate(psi_of(elsewhere(start)))
-    np.testing.assert_array_equal(own.draw(z), kept)
-    own.keep()
-    assert np.abs(own.draw(z) - kept).max() > 0.1
 
 
 def test_no_likelihood_where_a_matrix_is_not_positive_definite():
@@ -131,30 +118,20 @@ def test_rounding_taken_for_a_likelihood_is_seen():
 
 
 MUTANTS = {
-    "cross product with the wrong sign": ("values[below + i]) - square", "values[below + i]) + square"),
-    "without log|C|": ("total += np.log(values[below + i]) -", "total += 0.0 -"),
-}
-MUTANTS_OF_MATRICES = {
-    "without log|G|": ("total += matrices.levels[j] * _invert(", "total += 0.0 * _invert("),
-    "without log|R|": ("total += matrices.records[p] * _invert(", "total += 0.0 * _invert("),
+    "cross product with the wrong sign": (module, "values[below + i]) - square", "values[below + i]) + square"),
+    "without log|C|": (module, "total += np.log(values[below + i]) -", "total += 0.0 -"),
+    "without log|G|": (matrices, "total += matrices.levels[j] * _invert(", "total += 0.0 * _invert("),
+    "without log|R|": (matrices, "total += matrices.records[p] * _invert(", "total += 0.0 * _invert("),
 }
 
 
-@pytest.mark.parametrize("right, wrong", MUTANTS.values(), ids=MUTANTS)
-def test_a_likelihood_without_a_term_is_found_wrong(right, wrong):
-    assert_wrong(mutant(module, right, wrong, compiled=False))
-
-
-@pytest.mark.parametrize("right, wrong", MUTANTS_OF_MATRICES.values(), ids=MUTANTS_OF_MATRICES)
-def test_a_likelihood_without_a_determinant_is_found_wrong(right, wrong):
-    plain = mutant(module, "EPSILON * lost", "EPSILON * lost", compiled=False)
-    plain.invert_matrices = mutant(matrices, right, wrong, compiled=False).invert_matrices
-    assert_wrong(plain)
-
-
-def assert_wrong(source):
+@pytest.mark.parametrize("where, right, wrong", MUTANTS.values(), ids=MUTANTS)
+def test_a_likelihood_without_a_term_is_found_wrong(where, right, wrong):
+    spoilt = mutant(where, right, wrong, compiled=False)
+    if where is matrices:
+        plain = mutant(module, "EPSILON * lost", "EPSILON * lost", compiled=False)
+        plain.invert_matrices, spoilt = spoilt.invert_matrices, plain
     example = models.example("direct_maternal")
-    own = integrated(example, source)
-    likelihood, _, start = likelihood_of(example)
+    own, (likelihood, _, start) = integrated(example, spoilt), likelihood_of(example)
     values = [own.evaluate(psi_of(v)) - likelihood.evaluate(v).log_likelihood for v in (start, elsewhere(start))]
     assert abs(values[0] - values[1]) > 0.1

@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers.mixed_models import equations_of
 from reference import dense, models
 
 from mmgibbs.engines.direct.engine import MarginalEngine
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 from mmgibbs.models.relationships.identity import Identity
 from mmgibbs.models.response import Categories, Interval
 
@@ -34,7 +33,7 @@ def design_of(scaled):
 @pytest.mark.parametrize("scaled", [False, True])
 def test_density_of_liabilities_against_dense_formulas(scaled):
     design = design_of(scaled)
-    engine = MarginalEngine(structured_equations(design, partition(design)))
+    engine = MarginalEngine(equations_of(design, "term"))
     likelihood, rng = engine.liability_likelihood, np.random.default_rng(3)
     n_power = N + 1 if scaled else 0
     assert likelihood.power == n_power
@@ -64,7 +63,7 @@ def test_density_of_liabilities_against_dense_formulas(scaled):
 def test_summary_against_differences(scaled):
     """Derivatives of Q by the inverses of both variances."""
     design = design_of(scaled)
-    engine = MarginalEngine(structured_equations(design, partition(design)))
+    engine = MarginalEngine(equations_of(design, "term"))
     likelihood, step = engine.liability_likelihood, 1e-5
 
     def squares(precisions):

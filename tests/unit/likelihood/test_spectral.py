@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers.likelihoods import elsewhere, likelihood_of, parts
 from helpers.mutants import mutant
 from reference import models
-from unit.likelihood.test_restricted import elsewhere, likelihood_of, parts
 
 import mmgibbs.likelihood.choice as choice
 import mmgibbs.likelihood.spectral as module
@@ -17,7 +17,6 @@ from mmgibbs.likelihood.restricted import RestrictedLikelihood
 from mmgibbs.models.design import CentringShift, Rescale
 from mmgibbs.models.relationships.genomic import Genomic
 from mmgibbs.reml.elements import free_elements
-from mmgibbs.reml.estimate import estimate
 from mmgibbs.reml.information import average_information, gradient
 from mmgibbs.reml.units import model_units, point_units
 
@@ -128,22 +127,6 @@ def test_errors_on_the_users_scale(case):
     )
 
 
-@pytest.mark.parametrize("case", ["genomic, 1", "genomic, 2", "user's inverse, 2"])
-def test_estimates_are_those_of_the_sparse_form(case, monkeypatch):
-    example = example_of(case)
-    by_form = {}
-    for form, points in (("sparse", 0.0), ("spectral", np.inf)):
-        monkeypatch.setattr(choice, "POINTS", points)
-        by_form[form] = estimate(example.design, *parts(example), 1e-8, 100)
-        assert by_form[form].facts["likelihood"] == form and by_form[form].facts["converged"]
-    a, b = by_form["sparse"], by_form["spectral"]
-    np.testing.assert_allclose(b.facts["log_likelihood"], a.facts["log_likelihood"], rtol=1e-9)
-    np.testing.assert_allclose(b.variances.psi, a.variances.psi, rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(b.covariance, a.covariance, rtol=1e-5, atol=1e-8)
-    for of_b, of_a in zip([*b.solutions, *b.sd], [*a.solutions, *a.sd], strict=True):
-        np.testing.assert_allclose(of_b, of_a, rtol=1e-5, atol=1e-7)
-
-
 MUTANTS = {
     "without log|X'X|": ("- self.design.n_traits * log_gram", "- 0.0 * log_gram"),
     "without weights": ("self.constant = self.log_weights", "self.constant = 0.0"),
@@ -157,41 +140,29 @@ def test_a_wrong_likelihood_is_seen(right, wrong):
     assert abs(spectral.evaluate(start).log_likelihood - sparse.evaluate(start).log_likelihood) > 1e-3
 
 
-def test_a_wrong_gradient_is_seen():
-    example = example_of("genomic, 2")
-    sparse, spectral, start = both_forms(
-        example, mutant(module, "for d in (values, np.", "for d in (values + 1.0, np.")
-    )
-    elements = elements_of(example, sparse)
-    difference = gradient(spectral.evaluate(start), elements) - gradient(sparse.evaluate(start), elements)
-    assert np.abs(difference).max() > 1e-3
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["bivariate_missing", "direct_maternal", "random_regression", "fixed_groups", "same_effect_twice"],
-)
-def test_other_designs_keep_the_sparse_form(name):
-    assert module.one_relationship(models.example(name).design) is None
-
-
-def test_several_levels_per_record_keep_the_sparse_form():
+def several_parents():
     """One random term of one effect on every trait, that of the parents of crosses."""
-    diallel = models.example("diallel").design
-    design = replace(diallel, terms=diallel.terms[:2])
-    assert module.one_relationship(design) is None
-    one = replace(design.terms[1].effects[0], level=design.terms[1].effects[0].level[:, 0])
-    of_one_parent = replace(design.terms[1], incidence=models.Levels((one,), design.terms[1].n_levels))
-    assert module.one_relationship(replace(design, terms=(design.terms[0], of_one_parent))) is not None
+    design = models.example("diallel").design
+    return replace(design, terms=design.terms[:2])
 
 
-def test_traits_with_fixed_effects_of_their_own_keep_the_sparse_form():
-    example = example_of("genomic, 2")
-    active = np.ones((3, 2), bool)
+def own_fixed_effects():
+    """Of one trait, in a class."""
+    example, active = example_of("genomic, 2"), np.ones((3, 2), bool)
     active[2, 1] = False
     herd = replace(example.design.terms[0], active=active)
-    design = replace(example.design, terms=(herd, *example.design.terms[1:]))
-    assert module.one_relationship(example.design) is not None and module.one_relationship(design) is None
+    return replace(example.design, terms=(herd, *example.design.terms[1:]))
+
+
+SPARSE = ["bivariate_missing", "direct_maternal", "random_regression", "fixed_groups", "same_effect_twice"]
+
+
+OTHERS = [*(models.example(name).design for name in SPARSE), several_parents(), own_fixed_effects()]
+
+
+@pytest.mark.parametrize("design", OTHERS)
+def test_other_designs_keep_the_sparse_form(design):
+    assert module.one_relationship(design) is None
 
 
 def test_fixed_effects_that_depend_on_each_other_keep_the_sparse_form():

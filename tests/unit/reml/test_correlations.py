@@ -7,6 +7,8 @@ import numpy as np
 import polars as pl
 import pytest
 import yaml
+from helpers.trends import lag_matrix
+from reference.dense import restricted_log_likelihood
 from scipy import optimize
 
 import mmgibbs
@@ -57,18 +59,10 @@ def log_likelihood(records, psi):
     """Of (field variance, residual variance, rho_row, rho_column), in plain dense form."""
     vf, ve, rr, rc = psi
     site, row, column = (records[c].to_numpy() for c in ("trial", "row", "column"))
-    lag = lambda rho, x: (
-        np.where((rho < 0) & (np.abs(np.subtract.outer(x, x)) % 2 == 1), -1.0, 1.0)
-        * np.abs(rho) ** np.abs(np.subtract.outer(x, x))
-    )
-    V = vf * lag(rr, row) * lag(rc, column) * (site[:, None] == site) + ve * np.eye(len(site))
+    V = vf * lag_matrix(rr, row) * lag_matrix(rc, column) * (site[:, None] == site) + ve * np.eye(len(site))
     entry = records["entry"].to_numpy()
     X = (entry[:, None] == np.unique(entry)).astype(float)
-    y, inverse = records["y"].to_numpy(), np.linalg.inv(V)
-    C = X.T @ inverse @ X
-    P = inverse - inverse @ X @ np.linalg.solve(C, X.T @ inverse)
-    determinants = np.linalg.slogdet(V)[1] + np.linalg.slogdet(C)[1]
-    return -0.5 * (determinants + y @ P @ y + (len(y) - X.shape[1]) * np.log(2 * np.pi))
+    return restricted_log_likelihood(records["y"].to_numpy(), X, V)
 
 
 @pytest.fixture(scope="module")
@@ -100,29 +94,6 @@ def test_the_estimates_are_the_maximum_of_the_dense_likelihood(records, run):
     np.testing.assert_allclose(found, best.x, rtol=2e-4, atol=2e-4)
     assert run.info["log_likelihood"] == pytest.approx(-best.fun, abs=1e-7)
     assert run.info["estimated_elements"] == 4
-
-
-def test_standard_errors_are_near_those_of_the_observed_information(records, run):
-    """The average information is another estimate of the same: agreement within a third."""
-    found, errors = estimates(run)
-    step = 1e-3 * np.maximum(np.abs(found), 0.1)
-
-    def at(i, j, a, b):
-        psi = found.copy()
-        psi[i] += a * step[i]
-        psi[j] += b * step[j]
-        return log_likelihood(records, psi)
-
-    H = np.array(
-        [
-            [
-                (at(i, j, 1, 1) - at(i, j, 1, -1) - at(i, j, -1, 1) + at(i, j, -1, -1)) / (4 * step[i] * step[j])
-                for j in range(4)
-            ]
-            for i in range(4)
-        ]
-    )
-    np.testing.assert_allclose(errors, np.sqrt(np.diag(np.linalg.inv(-H))), rtol=0.33)
 
 
 def likelihood_of(records, relationship=FIELD):
@@ -207,40 +178,6 @@ def test_known_correlations_stay_and_need_values(records, tmp_path):
     blup = mmgibbs.run(analysis(records, known, tmp_path / "blup", "blup", **variances))
     a, b = (r.solutions.filter(term="field")["mean"].to_numpy() for r in (run, blup))
     np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-8)
-
-
-def test_repeated_records_in_time_are_correlated_by_their_distance(tmp_path):
-    """Oracle: the dense likelihood of an animal effect, an AR1 in time within animals, and a nugget."""
-    rng, rows = np.random.default_rng(7), []
-    for a in range(25):
-        days = np.sort(rng.choice(np.arange(0, 12), rng.integers(3, 7), replace=False))
-        K = 0.8 ** np.abs(np.subtract.outer(days, days))
-        u = np.linalg.cholesky(2.0 * K) @ rng.normal(size=days.size) + rng.normal()
-        rows += [(f"a{a}", int(d), 10 + v + 0.5 * rng.normal()) for d, v in zip(days, u, strict=True)]
-    records = pl.DataFrame(rows, schema=["animal", "day", "y"], orient="row")
-    relationship = {"kind": "ar1", "time": "day", "within": "animal"}
-    run = mmgibbs.run(
-        analysis(records, relationship, tmp_path / "run")
-        | {"model": {"random": {"animal": {}, "field": {"relationship": relationship}}}}
-    )
-    found, _ = estimates(run, ["animal.var[y]", "field.var[y]", "residual.var[y]", "field.rho[time]"])
-    animal, day, y = records["animal"].to_numpy(), records["day"].to_numpy(), records["y"].to_numpy()
-    same = animal[:, None] == animal
-
-    def minus(psi):
-        va, vt, ve, rho = psi
-        if min(va, vt, ve) <= 0 or not 0 < rho < 1:
-            return 1e10
-        V = va * same + vt * same * rho ** np.abs(np.subtract.outer(day, day)) + ve * np.eye(len(y))
-        inverse, one = np.linalg.inv(V), np.ones(len(y))
-        c = one @ inverse @ one
-        P = inverse - np.outer(inverse @ one, one @ inverse) / c
-        return 0.5 * (np.linalg.slogdet(V)[1] + np.log(c) + y @ P @ y + (len(y) - 1) * np.log(2 * np.pi))
-
-    assert run.info["log_likelihood"] == pytest.approx(-minus(found), abs=1e-6)
-    for p in range(4):  # no step of a hundredth rises
-        step = np.eye(4)[p] * 1e-2 * found
-        assert minus(found) < min(minus(found + step), minus(found - step))
 
 
 def test_a_resumed_estimation_begins_at_the_correlations_that_it_had(records, tmp_path, monkeypatch):

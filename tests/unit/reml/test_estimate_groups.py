@@ -10,7 +10,7 @@ import mmgibbs
 from mmgibbs.build.assemble import assemble
 from mmgibbs.data.environments import load_analysis
 from mmgibbs.data.prepare import prepare
-from mmgibbs.likelihood.trait_groups import group_traits, take_traits
+from mmgibbs.likelihood.trait_groups import group_traits
 from mmgibbs.models.terms import Normal
 from mmgibbs.reml.estimate import estimate
 from mmgibbs.reml.estimate_groups import estimate_by_groups
@@ -146,20 +146,6 @@ def test_groups_begin_at_given_correlations_and_count_iterations_on():
     assert watch.iterations[2][-1] <= apart.facts["iterations"]
 
 
-def test_a_group_has_the_records_of_its_traits():
-    model = build(*MODELS["classes and covariates"])
-    group = take_traits(*model, (1,))
-    assert group.design.traits == ("y|B",) and group.design.n_records == 44
-    assert np.isfinite(group.design.y).all()
-    design, *rest = model
-    moved = take_traits(replace(design, base=design.shifts), *rest, (1,)).design
-    assert len(moved.base) == len(moved.shifts) > 0
-    assert group.design.n_equations == sum(
-        int(np.count_nonzero(np.ones((t.n_levels, t.n_components), bool) if t.active is None else t.active))
-        for t in group.design.terms
-    )
-
-
 def test_a_run_says_which_group_it_is_at(tmp_path, capsys):
     source = {
         "data": {"phenotypes": trial()},
@@ -173,10 +159,3 @@ def test_a_run_says_which_group_it_is_at(tmp_path, capsys):
     assert "REML: y|A (1 of 3): " in said and "REML: y|C (3 of 3): " in said
     names = result.summary["parameter"].to_list()
     assert {f"field{s}.rho[row]" for s in SITES} <= set(names)
-    alone = []
-    for site in SITES:
-        one = source | {"traits": ["y"], "data": {"phenotypes": trial().filter(site=site)}}
-        one |= {"model": {"fixed": {"line": {}}, "random": {"field": {"relationship": AR1}}}}
-        one |= {"output": {"directory": str(tmp_path / site)}}
-        alone.append(mmgibbs.run(one, progress=False).info["log_likelihood"])
-    assert result.info["log_likelihood"] == pytest.approx(sum(alone), abs=1e-6)

@@ -3,9 +3,9 @@
 import numpy as np
 import polars as pl
 import pytest
+from helpers.likelihoods import likelihood_of
 from helpers.selection import first
 from reference import models
-from unit.likelihood.test_restricted import likelihood_of
 from unit.runs.test_reml import ANALYSIS, no_variance, records
 
 import mmgibbs
@@ -46,7 +46,7 @@ def not_estimated(info):
     return [note for note in info["notes"] if "on the boundary" in note or "determine" in note or "nothing" in note]
 
 
-@pytest.mark.parametrize("sd", [150.0, 300.0, 1000.0])
+@pytest.mark.parametrize("sd", first(1, [300.0, 1000.0]))
 def test_variances_within_herds_are_those_of_a_model_with_fixed_herds(folder, sd):
     """As nearly as herds of that variance are fixed; without starts, from good ones, and of records in other units."""
     table = herds(records(), sd)
@@ -67,10 +67,9 @@ def test_variances_within_herds_are_those_of_a_model_with_fixed_herds(folder, sd
     assert len(history) == without[2]["iterations"] + 1 and np.all(np.diff(history) > -1e-6)
 
 
-@pytest.mark.parametrize("sd", first(1, [320.0, 250.0, 300.0, 350.0, 3000.0]))
-def test_any_limit_of_iterations_is_kept(folder, sd):
+def test_any_limit_of_iterations_is_kept(folder):
     """Fewer than it needs are a warning, never the maximum in units that are too large."""
-    table, failed = herds(records(), sd), 0
+    table, failed = herds(records(), 320.0), 0
     whole = estimates(table, NONE_FIXED, RANDOM)
     for limit in range(1, whole[2]["iterations"] + 2):
         limited = NONE_FIXED, RANDOM, f"sampler.max_iterations={limit}"
@@ -84,41 +83,6 @@ def test_any_limit_of_iterations_is_kept(folder, sd):
             continue
         assert mean["cow.var[milk]"] == pytest.approx(whole[0]["cow.var[milk]"], rel=1e-4)
     assert 0 < failed < whole[2]["iterations"] + 1
-
-
-def test_two_traits_of_which_one_differs_between_herds(folder):
-    table = herds(records(), 1000.0)
-    fixed, found = (
-        estimates(table, *s, traits="[milk, fat]", name=n) for s, n in (((), "a"), ((NONE_FIXED, RANDOM), "b"))
-    )
-    assert not not_estimated(found[2])
-    for parameter in ("cow.var[milk]", "cow.corr[milk,fat]", "residual.var[milk]", "residual.corr[milk,fat]"):
-        assert found[0][parameter] == pytest.approx(fixed[0][parameter], rel=0.1)
-
-
-def test_residual_classes(folder):
-    table = herds(records(), 1000.0).with_columns(barn=pl.int_range(180) % 2)
-    classes = "variances.residual={by: barn}"
-    fixed, found = (estimates(table, *s, classes, name=n) for s, n in (((), "a"), ((NONE_FIXED, RANDOM), "b")))
-    assert not not_estimated(found[2])
-    for parameter in ("cow.var[milk]", "residual.var[milk|0]", "residual.var[milk|1]"):
-        assert found[0][parameter] == pytest.approx(fixed[0][parameter], rel=1e-3)
-
-
-def test_direct_and_maternal_effects(folder):
-    """Two correlated effects of a term, in one matrix"""
-    rng = np.random.default_rng(4)
-    own = rng.standard_normal((60, 2)) @ np.linalg.cholesky([[2.0, 0.6], [0.6, 1.0]]).T
-    cow, dam = np.arange(180) // 3, rng.integers(0, 60, 180)
-    y = own[cow, 0] + own[dam, 1] + rng.standard_normal(180)
-    table = pl.DataFrame({"cow": cow + 1, "dam": dam + 1, "milk": y, "fat": y}).with_columns(herd=pl.lit(0))
-    table = herds(table, 1000.0)
-    effects = "cow: {effects: {direct: {level: cow}, maternal: {level: dam}}}"
-    settings = (f"model.random={{{effects}}}",), (NONE_FIXED, f"model.random={{{effects}, herd: {{}}}}")
-    fixed, found = (estimates(table, *s, name=n) for s, n in zip(settings, "ab", strict=True))
-    assert not not_estimated(found[2])
-    for parameter in ("cow.var[direct:milk]", "cow.var[maternal:milk]", "cow.corr[direct:milk,maternal:milk]"):
-        assert found[0][parameter] == pytest.approx(fixed[0][parameter], rel=1e-3)
 
 
 @pytest.mark.parametrize("sd", [1.0, 300.0])
@@ -144,16 +108,6 @@ def test_usual_models_take_no_more_iterations(name):
     alone = maximise(likelihood, elements, start, 1e-5, 100)
     found, units = maximise_in_fitting_units(likelihood, elements, start, 1e-5, 100)
     assert units is elements and found.log_likelihoods == alone.log_likelihoods
-
-
-def test_starts_of_any_size(folder):
-    """Those of which C has no factor: a herd variance 1e15 times that of the residuals."""
-    table = herds(records(), 2.0)
-    usual = estimates(table, NONE_FIXED, RANDOM)
-    starts = [f"variances.{term}.start={s}" for term, s in (("cow", 1e-8), ("herd", 1e9), ("residual", 1e-6))]
-    found = estimates(table, NONE_FIXED, RANDOM, *starts, name="far")
-    for parameter, value in usual[0].items():
-        assert found[0][parameter] == pytest.approx(value, rel=1e-4)
 
 
 def test_starts_without_a_factor_are_named(folder):

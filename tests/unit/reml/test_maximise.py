@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers.likelihoods import CLASSES, example_of, likelihood_of, parts
 from reference import models
-from unit.likelihood.test_restricted import CLASSES, example_of, likelihood_of, parts
 
 from mmgibbs.reml.estimate import estimate
 from mmgibbs.reml.maximise import maximise
@@ -43,16 +43,6 @@ def test_where_average_information_creeps_the_maximum_is_found(name):
     likelihood, elements, start = likelihood_of(example_of(name))
     found = maximise(likelihood, elements, start, 1e-5, 100)
     assert found.converged and found.point.log_likelihood == pytest.approx(FLAT[name], abs=1e-7)
-
-
-@pytest.mark.slow
-def test_average_information_alone_ends_there_too(monkeypatch):
-    monkeypatch.setattr("mmgibbs.reml.maximise.quasi_newton", lambda likelihood, elements, point, most: point)
-    likelihood, elements, start = likelihood_of(example_of("direct_maternal"))
-    assert not maximise(likelihood, elements, start, 1e-5, 60).converged
-    alone = maximise(likelihood, elements, start, 1e-5, 1000)
-    assert alone.converged
-    assert alone.point.log_likelihood == pytest.approx(FLAT["direct_maternal"], abs=1e-7)
 
 
 def test_starts_do_not_matter():

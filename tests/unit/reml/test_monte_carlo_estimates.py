@@ -4,14 +4,13 @@ from functools import cache
 
 import numpy as np
 import pytest
+from helpers.likelihoods import parts
+from helpers.mixed_models import equations_of
 from helpers.mutants import mutant
 from reference import models
 from reference.models import Example
 from scipy import stats
-from unit.likelihood.test_restricted import parts
 
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 from mmgibbs.models.covariance import CovarianceModel, full_block
 from mmgibbs.models.relationships.identity import Identity
 from mmgibbs.models.residual import ResidualModel
@@ -42,7 +41,7 @@ def beef():
 
 def sampled(model, samples, seed=5, tolerance=1e-2):
     design, covariances, residual = model
-    equations = structured_equations(design, partition(design, "term"))
+    equations = equations_of(design, "term")
     found = estimate_sampled(equations, covariances, residual, SampledSettings(samples, seed, 1, tolerance, 60))
     assert found.facts["converged"], found.facts
     return found

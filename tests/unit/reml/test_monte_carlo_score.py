@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
+from helpers.likelihoods import CLASSES, example_of, likelihood_of
+from helpers.mixed_models import equations_of
 from helpers.monte_carlo import compare
 from helpers.mutants import mutant
 from helpers.selection import first
 from reference import models
-from unit.likelihood.test_restricted import CLASSES, example_of, likelihood_of
 
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 from mmgibbs.machine.threads import Threads
 from mmgibbs.reml.information import average_information, differentiate_elements, gradient
 from mmgibbs.reml.monte_carlo import score
@@ -32,7 +31,7 @@ def exact_information(monkeypatch):
 
 
 def sampled(example, n_elements, source=score, threads=1, samples=SAMPLES):
-    equations = structured_equations(example.design, partition(example.design, "term"))
+    equations = equations_of(example, "term")
     return source.SampledLikelihood(equations, samples, n_elements, 7, 1e-6, Threads(threads))
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from reference import dense
 from scipy import interpolate, optimize
 
 import mmgibbs
@@ -65,12 +66,7 @@ def covariance(records, order, within):
 
 
 def log_likelihood(records, K, X, psi):
-    V = psi[0] * K + psi[1] * np.eye(len(K))
-    inverse, y = np.linalg.inv(V), records["y"].to_numpy()
-    C = X.T @ inverse @ X
-    P = inverse - inverse @ X @ np.linalg.solve(C, X.T @ inverse)
-    determinants = np.linalg.slogdet(V)[1] + np.linalg.slogdet(C)[1] - np.linalg.slogdet(X.T @ X)[1]
-    return -0.5 * (determinants + y @ P @ y + (len(y) - X.shape[1]) * np.log(2 * np.pi))
+    return dense.restricted_log_likelihood(records["y"].to_numpy(), X, psi[0] * K + psi[1] * np.eye(len(K)))
 
 
 def fixed_effects(records, order, within):
@@ -110,17 +106,12 @@ def test_estimates_are_the_maximum_of_the_dense_likelihood_with_a_free_polynomia
 def dense_curve(records, psi, order, within):
     """(mean, standard error) of the curve at each record, and its effective dimension."""
     K, X, y = covariance(records, order, within), fixed_effects(records, order, within), records["y"].to_numpy()
-    G = psi[0] * K
-    W = np.linalg.inv(G + psi[1] * np.eye(len(K)))
-    C = np.linalg.inv(X.T @ W @ X)
-    b = C @ X.T @ W @ y
-    at = X.copy()
+    G, at = psi[0] * K, X.copy()
     if within is None:
         at[:, :2] = 0.5  # averaged over the sexes
-    P = W - W @ X @ C @ X.T @ W
-    cross = at @ C @ X.T @ W @ G
-    V = at @ C @ at.T + G - G @ P @ G - cross - cross.T
-    return at @ b + G @ W @ (y - X @ b), np.sqrt(np.diag(V)), np.trace(G @ P)
+    V = G + psi[1] * np.eye(len(K))
+    mean, errors = dense.predicted(y, X, G, V, at)
+    return mean, np.sqrt(np.diag(errors)), np.trace(G @ dense.projection(X, V))
 
 
 def test_the_curve_and_its_errors_are_those_of_the_mixed_model(records, fitted):
@@ -137,34 +128,6 @@ def test_the_curve_and_its_errors_are_those_of_the_mixed_model(records, fitted):
     page = (run.directory / "report.html").read_text(encoding="utf-8")
     assert f"<td>{dimension:.1f}" in page or f">{dimension:.1f}<" in page
     assert '<a href="#smooth-curves">' in page and page.count("Curve of curve, y") == (2 if within else 1)
-
-
-def test_blup_at_the_estimates_has_the_same_curve(records, fitted, tmp_path):
-    run, psi, order, within = fitted
-    known = {"curve": psi[0], "residual": psi[1]}
-    blup = mmgibbs.run(analysis(records, order, tmp_path / "run", "blup", within, **known), progress=False)
-    np.testing.assert_allclose(blup.smooths["mean"], run.smooths["mean"], atol=1e-5)
-    np.testing.assert_allclose(blup.smooths["sd"], run.smooths["sd"], atol=1e-5)
-    assert blup.info["effective_dimensions"]["curve"]["y"] == pytest.approx(
-        run.info["effective_dimensions"]["curve"]["y"]
-    )
-
-
-def test_draws_have_the_curve_of_the_mixed_model(records, tmp_path):
-    """Variances are all but known by their priors; draws are independent (engine marginal)."""
-    psi, df = np.array([6.0, 1.0]), 1e6
-    priors = {name: {"prior": {"df": df, "scale": df * v}} for name, v in zip(("curve", "residual"), psi, strict=True)}
-    source = analysis(records, 2, tmp_path / "run", "gibbs", **priors)
-    source["sampler"] |= {"samples": 4000, "burn_in": 500, "thin": 1, "chains": 1, "seed": 3}
-    run = mmgibbs.run(source, progress=False)
-    assert run.info["engine"] == "marginal"
-    mean, error, dimension = dense_curve(records, psi, 2, None)
-    known = records.with_columns(known=pl.Series(mean), error=pl.Series(error)).join(
-        run.smooths.rename({"at": "day"}), on="day"
-    )
-    np.testing.assert_allclose(known["mean"], known["known"], atol=0.1 * error.max())
-    np.testing.assert_allclose(known["sd"], known["error"], rtol=0.06)
-    assert run.info["effective_dimensions"]["curve"]["y"]["effective"] == pytest.approx(dimension, abs=0.02)
 
 
 def test_means_of_a_curve_are_refused(records, tmp_path):
@@ -187,27 +150,3 @@ def test_a_long_curve_by_blup_is_the_smoothing_spline_of_scipy(tmp_path):
     source = analysis(frame, 2, tmp_path / "run", curve=8.0, residual=1.2)
     folds = mmgibbs.validate(source, method="kfold", folds=3, progress=False, report=False, output=tmp_path / "folds")
     assert folds.table.height > 0
-
-
-def test_a_curve_of_all_records_has_the_mean_of_the_slopes_of_classes(records, tmp_path):
-    """Each class has a line of its own, and all have one curve, which is about the mean of these lines."""
-    source = analysis(records, 2, tmp_path / "run", "blup", curve=6.0, residual=1.0)
-    source["model"]["fixed"] = {"sex": {}, "slope": {"column": "day", "kind": "covariate", "by": "sex"}}
-    run = mmgibbs.run(source, progress=False)
-    slopes = run.solutions.filter(term="slope")["mean"].to_numpy()
-    deviation = dict(run.solutions.filter(term="curve").select("level", "mean").iter_rows())
-    day, mean = run.smooths["at"].to_numpy(), run.smooths["mean"].to_numpy()
-    curve = np.array([deviation.get(f"{d:g}", 0.0) for d in day])
-    assert slopes.size == 2 and abs(np.diff(slopes)[0]) > 1e-3 and np.count_nonzero(curve) == day.size - 1
-    np.testing.assert_allclose(mean - mean[0], curve + slopes.mean() * (day - day[0]), atol=1e-8)
-
-
-def test_each_of_several_traits_has_its_effective_dimension(records, tmp_path):
-    """Of traits without covariances it is that of an analysis of its own."""
-    both = records.with_columns(z=pl.col("y") + pl.col("day").cos())
-    source = analysis(both, 1, tmp_path / "both", "blup", curve=[[6.0, 0], [0, 2.0]], residual=[[1.0, 0], [0, 1.5]])
-    found = mmgibbs.run(source | {"traits": ["y", "z"]}, progress=False).info["effective_dimensions"]["curve"]
-    for trait, variances in (("y", (6.0, 1.0)), ("z", (2.0, 1.5))):
-        alone = analysis(both, 1, tmp_path / trait, "blup", curve=variances[0], residual=variances[1])
-        known = mmgibbs.run(alone | {"traits": [trait]}, progress=False).info["effective_dimensions"]["curve"][trait]
-        assert found[trait]["effective"] == pytest.approx(known["effective"], abs=1e-4)

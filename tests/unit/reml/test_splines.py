@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from reference import dense
 from scipy import optimize
 
 import mmgibbs
@@ -48,12 +49,9 @@ def analysis(records, random, fixed, directory, method="reml", variances=None, *
 def log_likelihood(y, X, covariances, psi):
     """Of variances psi, the last of the residuals; (value, effective dimensions, W, P)."""
     V = sum(v * K for v, K in zip(psi, [*covariances, np.eye(len(y))], strict=True))
-    W = np.linalg.inv(V)
-    C = X.T @ W @ X
-    P = W - W @ X @ np.linalg.solve(C, X.T @ W)
-    determinants = np.linalg.slogdet(V)[1] + np.linalg.slogdet(C)[1]
-    value = -0.5 * (determinants + y @ P @ y + (len(y) - X.shape[1]) * np.log(2 * np.pi))
-    return value, [v * np.trace(K @ P) for v, K in zip(psi, covariances, strict=False)], P
+    P = dense.projection(X, V)
+    dimensions = [v * np.trace(K @ P) for v, K in zip(psi, covariances, strict=False)]
+    return dense.restricted_log_likelihood(y, X, V), dimensions, P
 
 
 def scaled(K, X, points):
@@ -131,18 +129,15 @@ def test_the_five_parts_of_a_surface_are_those_of_the_dense_mixed_model(plots, t
 def check_trend(run, plots, X, covariances, psi):
     """The trend of all parts and of the plane, at the plots with records, and what is left beside it."""
     y, G = plots["y"].to_numpy(), sum(v * K for v, K in zip(psi, covariances, strict=False))
-    W = np.linalg.inv(G + psi[-1] * np.eye(len(y)))
-    C = np.linalg.inv(X.T @ W @ X)
-    b = C @ X.T @ W @ y
-    P = W - W @ X @ C @ X.T @ W
-    known = X @ b + G @ P @ y
+    V = G + psi[-1] * np.eye(len(y))
+    known, _ = dense.predicted(y, X, G, V, X)
     field = run.field
     assert field["term"].unique().to_list() == ["field"] and field.height == 56 and field["records"].sum() == 52
     assert abs(field["mean"].mean()) < 1e-8 and field["sd"].min() > 0
     both = plots.join(field, on=["row", "column"], maintain_order="left")
     np.testing.assert_allclose(both["mean"] - both["mean"].mean(), known - known.mean(), atol=1e-4)
     e = both["residual"] - both["mean"]
-    np.testing.assert_allclose(e, psi[-1] * P @ y, atol=1e-4)
+    np.testing.assert_allclose(e, psi[-1] * dense.projection(X, V) @ y, atol=1e-4)
 
 
 def test_a_field_without_empty_plots_has_the_errors_of_the_dense_model(plots, tmp_path):
@@ -157,14 +152,10 @@ def test_a_field_without_empty_plots_has_the_errors_of_the_dense_model(plots, tm
     run = mmgibbs.run(source, progress=False, report=True)
     row, y = full["row"].to_numpy().astype(float), full["y"].to_numpy()
     X, G = np.vander(row, 2), 1.3 * of_curve(row, 4)
-    W = np.linalg.inv(G + 0.7 * np.eye(56))
-    C = np.linalg.inv(X.T @ W @ X)
-    P = W - W @ X @ C @ X.T @ W
+    mean, errors = dense.predicted(y, X, G, G + 0.7 * np.eye(56), X)
     M = np.eye(56) - 1 / 56
-    cross = X @ C @ X.T @ W @ G
-    V = M @ (X @ C @ X.T + G - G @ P @ G - cross - cross.T) @ M
-    np.testing.assert_allclose(run.field["mean"], M @ (y - 0.7 * P @ y), atol=1e-5)
-    np.testing.assert_allclose(run.field["sd"], np.sqrt(np.diag(V)), atol=1e-5)
+    np.testing.assert_allclose(run.field["mean"], M @ mean, atol=1e-5)
+    np.testing.assert_allclose(run.field["sd"], np.sqrt(np.diag(M @ errors @ M)), atol=1e-5)
     page = (run.directory / "report.html").read_text(encoding="utf-8")
     assert "Trend of rows, y" in page and "Sample variogram of rows, y" in page
 
@@ -265,31 +256,6 @@ def test_effects_of_splines_are_plain(records, effects, message):
     source["model"]["random"]["curve"]["effects"] = effects
     with pytest.raises(ConfigError, match=message):
         load_config(source)
-
-
-def test_reml_by_monte_carlo_is_refused(records):
-    source = analysis(records, {"curve": CURVE}, SLOPE, "run", engine="pcg")
-    with pytest.raises(ConfigError, match=r"iterations do not solve for curves \(spline\)"):
-        mmgibbs.run(source, progress=False)
-
-
-def test_parts_need_names_of_their_own(plots):
-    with pytest.raises(ConfigError, match=r"its part f_rows has the name of another effect"):
-        load_config(analysis(plots, {"f": FIELD, "f_rows": FIELD | {"part": "rows"}}, {}, "run"))
-
-
-def test_the_trend_has_the_powers_of_rows_that_are_fixed(plots, tmp_path):
-    """Rows as a parabola beside a P-spline of columns: along rows the trend bends by twice the coefficient."""
-    records = plots.with_columns(y=pl.col("y") + 0.4 * pl.col("row") ** 2)
-    fixed = {"row": {"kind": "covariate", "degree": 2}, "column": {"kind": "covariate"}}
-    random = {"columns": FIELD | {"part": "columns"}}
-    variances = {"columns": 1.0, "residual": 0.5}
-    run = mmgibbs.run(analysis(records, random, fixed, tmp_path / "run", "blup", variances), progress=False)
-    trend = run.field.sort("row", "column")["mean"].to_numpy().reshape(8, 7)
-    powers = run.solutions.filter(term="row")["mean"].to_numpy()
-    assert powers.size == 2 and powers[1] == pytest.approx(0.4, abs=0.1)
-    np.testing.assert_allclose(np.diff(trend, n=2, axis=0), 2 * powers[1], atol=1e-8)
-    np.testing.assert_allclose(trend.mean(), 0.0, atol=1e-8)
 
 
 def test_a_factor_is_scaled_over_the_records_of_the_effect(plots):

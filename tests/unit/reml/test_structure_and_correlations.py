@@ -1,10 +1,11 @@
-"""REML of a structured covariance matrix beside correlations of neighbouring plots: the dense likelihood and a general
-optimiser, in parameters of their own."""
+"""REML of a structured matrix beside correlations of plots: the dense likelihood and a general optimiser."""
 
 import numpy as np
 import polars as pl
 import pytest
 from helpers.mutants import mutant
+from helpers.trends import lag_matrix as lag
+from reference.dense import restricted_log_likelihood
 from scipy import optimize
 
 import mmgibbs
@@ -14,11 +15,6 @@ from mmgibbs.reml import estimate, structured
 SITES, ROWS, COLUMNS, LINES = 3, 8, 6, 12
 FIELD = {"kind": "ar1", "row": "row", "column": "column", "within": "site"}
 CELLS = {"kind": "ar1", "row": "row", "column": "column"}
-
-
-def lag(rho, x):
-    distance = np.abs(np.subtract.outer(x, x))
-    return np.sign(rho) ** (distance % 2) * np.abs(rho) ** distance
 
 
 @pytest.fixture(scope="module")
@@ -52,15 +48,6 @@ def by_site(trial, structure, directory, fields=(), residual=None):
         "sampler": {"method": "reml", "tolerance": 1e-5},
         "output": {"directory": str(directory)},
     }
-
-
-def log_likelihood(V, X, y):
-    L = np.linalg.cholesky(V)
-    half_X, half_y = np.linalg.solve(L, X), np.linalg.solve(L, y)
-    C = half_X.T @ half_X
-    error = half_y - half_X @ np.linalg.solve(C, half_X.T @ half_y)
-    determinants = 2 * np.log(np.diag(L)).sum() + np.linalg.slogdet(C)[1]
-    return -0.5 * (determinants + error @ error + (len(y) - X.shape[1]) * np.log(2 * np.pi))
 
 
 def maximise(function, start):
@@ -132,7 +119,7 @@ def dense_maximum(trial, structure, found, fields):
         for log_v, of_row, of_column, where in zip(*x[n:-SITES].reshape(-1, 3).T, fields, strict=True):
             there = site == int(where[1])
             V += np.exp(log_v) * lag(np.tanh(of_row), row) * lag(np.tanh(of_column), column) * np.outer(there, there)
-        return log_likelihood(V + np.diag(np.exp(x[-SITES:])[site]), X, y)
+        return restricted_log_likelihood(y, X, V + np.diag(np.exp(x[-SITES:])[site]))
 
     of_fields = [
         (
@@ -182,7 +169,7 @@ def test_lines_with_a_structure_beside_correlated_residuals(trial, tmp_path):
         for s, (log_v, of_row, of_column) in enumerate(x[2 * SITES :].reshape(SITES, 3)):
             there = site == s
             V += np.exp(log_v) * lag(np.tanh(of_row), row) * lag(np.tanh(of_column), column) * np.outer(there, there)
-        return log_likelihood(V, X, y)
+        return restricted_log_likelihood(y, X, V)
 
     of_sites = [
         (
@@ -197,24 +184,8 @@ def test_lines_with_a_structure_beside_correlated_residuals(trial, tmp_path):
     assert run.info["log_likelihood"] == pytest.approx(maximise(at, start), abs=1e-6)
 
 
-def test_two_sites_have_the_estimates_and_errors_of_free_elements(trial, tmp_path):
-    """Two variances and a correlation are all that a matrix of two sites can have."""
-    two = trial.filter(pl.col("site") != "S1")
-    tables = []
-    for structure in ("full", "compound_symmetry"):
-        source = by_site(two, structure, tmp_path / structure, ["S0", "S2"])
-        run = mmgibbs.run(source, progress=False, report=False)
-        tables.append(run.summary.filter(~pl.col("parameter").is_in(["gen.rho"])))
-        assert run.info["estimated_elements"] == 3 + 2 * 3 + 2
-    free, structured_one = tables
-    assert free["parameter"].to_list() == structured_one["parameter"].to_list()
-    np.testing.assert_allclose(structured_one["mean"], free["mean"], rtol=1e-3)
-    np.testing.assert_allclose(structured_one["sd"], free["sd"], rtol=1e-2)
-
-
 def test_the_matrix_of_a_trend_has_a_structure_itself(trial, tmp_path):
-    """Two traits of the plots of one site: their trends have one variance and a correlation, and correlations of rows
-    and columns."""
+    """Two traits of the plots of one site: their trends have one variance and a correlation."""
     plots = trial.filter(pl.col("site") == "S0")
     source = {
         "data": {"phenotypes": plots},
@@ -234,7 +205,7 @@ def test_the_matrix_of_a_trend_has_a_structure_itself(trial, tmp_path):
         G = np.exp(x[0]) * np.array([[1.0, np.tanh(x[1])], [np.tanh(x[1]), 1.0]])
         L = np.array([[np.exp(x[4]), 0.0], [x[5], np.exp(x[6])]])
         K = lag(np.tanh(x[2]), row) * lag(np.tanh(x[3]), column)
-        return log_likelihood(np.kron(G, K) + np.kron(L @ L.T, np.eye(len(row))), X, y)
+        return restricted_log_likelihood(y, X, np.kron(G, K) + np.kron(L @ L.T, np.eye(len(row))))
 
     R = [[found["residual.var[y]"], found["residual.cov[y,z]"]], [found["residual.cov[y,z]"], found["residual.var[z]"]]]
     L = np.linalg.cholesky(np.array(R))

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers.likelihoods import CLASSES, example_of, likelihood_of, parts
 from helpers.mutants import mutant
 from reference import dense, models
-from unit.likelihood.test_restricted import CLASSES, example_of, likelihood_of, parts
 
 import mmgibbs.reml.units as module
 from mmgibbs.errors import ModelError

@@ -6,13 +6,12 @@ import pstats
 import numpy as np
 import polars as pl
 import pytest
+from helpers.mixed_models import equations_of
 
 from mmgibbs.build.assemble import assemble
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.engines.choice import EngineChoice
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 from mmgibbs.sampler.chain import Chain
 from mmgibbs.sampler.interweave import terms_to_interweave
 from mmgibbs.sampler.schedule import Schedule
@@ -38,7 +37,7 @@ def chain(trait, engine):
         }
     )
     model = assemble(analysis, prepare(analysis)).model
-    equations = structured_equations(model.design, partition(model.design))
+    equations = equations_of(model, "term")
     interweave = () if engine == "marginal" else terms_to_interweave(model)
     schedule = Schedule(BURN_IN, WARM + SWEEPS, thin=THIN, interweave=interweave)
     return Chain(model, EngineChoice(engine).build(equations), schedule, (5, 0))

@@ -1,20 +1,15 @@
 """Densities and chances that are not numbers end a chain with a named error, and every loop has an end."""
 
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from helpers.key_models import with_categories
-from statistical.test_joint_markers import PRIORS as JOINT_PRIORS
-from statistical.test_joint_markers import data as joint_data
-from statistical.test_joint_markers import terms_of
+from helpers.mixed_models import equations_of
 from statistical.test_markers import model as marker_model
 from statistical.test_markers import spec
 
 from mmgibbs.engines.serial import SerialEngine
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
 from mmgibbs.models.covariance import CovarianceModel, full_block
 from mmgibbs.models.structures.base import fit
@@ -24,8 +19,6 @@ from mmgibbs.sampler.correlations import slice_parameters
 from mmgibbs.sampler.covariances import draw_covariance
 from mmgibbs.sampler.markers.choose import NO_CLASS, choose
 from mmgibbs.sampler.markers.effects import MarkerEffects
-from mmgibbs.sampler.markers.joint import JointMarkerEffects
-from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.sampler.slice import MAX_TRIES, LostDensityError, draw_each, shrink
 from mmgibbs.sampler.structured_covariance import draw_structure
@@ -35,7 +28,7 @@ LOST = (NAN, np.inf, -np.inf)
 
 
 def chain_of(model, **schedule):
-    equations = structured_equations(model.design, partition(model.design))
+    equations = equations_of(model, "term")
     return Chain(model, SerialEngine(equations), Schedule(**{"burn_in": 2, "samples": 6} | schedule), (5, 1))
 
 
@@ -105,22 +98,6 @@ def test_classes_of_snps_are_named(counts):
     step = next(s for s in chain.steps if isinstance(s, MarkerEffects))
     step.prior.v = NAN
     with pytest.raises(ModelError, match=r"model\.markers\.snps: .* cannot be drawn at sweep 4 of chain 2"):
-        chain.advance(4)
-
-
-@pytest.mark.parametrize("kind", ["joint", "one_by_one"])
-def test_states_of_snps_are_named(kind):
-    design, codes, animal, _ = joint_data()
-    model = MixedModel(
-        replace(design, markers=terms_of(JOINT_PRIORS[kind], codes, animal, 20)),
-        (None,),
-        CovarianceModel(np.eye(2), True, full_block(2)),
-    )
-    chain = chain_of(model)
-    chain.advance(3)
-    step = next(s for s in chain.steps if isinstance(s, JointMarkerEffects))
-    step.prior.pi = np.full_like(step.prior.pi, NAN)
-    with pytest.raises(ModelError, match=r"model\.markers\.snps: SNP 1 of 4 cannot be drawn at sweep 4 of chain 2"):
         chain.advance(4)
 
 

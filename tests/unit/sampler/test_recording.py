@@ -1,16 +1,13 @@
-"""What a chain keeps: moments where the engine keeps its state, draws of chosen levels, and the facts of every kept
-sweep.
-"""
+"""What a chain keeps: moments where the engine keeps its state, draws of chosen levels, facts of kept sweeps."""
 
 import numpy as np
 import pytest
+from helpers.mixed_models import equations_of
 from helpers.support import mixed_model, saved_draws
 from reference import models
 
 from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.engines.serial import SerialEngine
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 from mmgibbs.posterior.moments import Moments
 from mmgibbs.sampler.chain import sample_chain
 from mmgibbs.sampler.schedule import Schedule
@@ -61,7 +58,7 @@ def chain_of(make, saved=("genetic",), **schedule):
     example = models.example("bivariate_missing")
     priors = {i: (len(g) + 4.0, 3.0 * g) for i, g in enumerate(example.G) if g is not None}
     model = mixed_model(example.design, example.G, example.R, priors | {"residual": (6.0, 3.0 * example.R)}, saved)
-    engine = make(structured_equations(example.design, partition(example.design)))
+    engine = make(equations_of(example, "term"))
     return sample_chain(model, engine, Schedule(**(vars(SCHEDULE) | schedule)), KEY), engine
 
 
@@ -74,11 +71,6 @@ def test_an_engines_own_moments_are_those_of_fetched_draws():
         np.testing.assert_array_equal(far.moments.state()[part], values)
     np.testing.assert_array_equal(saved_draws(far)["genetic"], saved_draws(plain)["genetic"])
     assert plain.moments.n_draws == 11 and plain.moments.n_batches > 1
-
-
-def test_nothing_is_read_where_no_levels_are_kept():
-    result, engine = chain_of(FarEngine, saved=())
-    assert engine.fetched == engine.own.reads == 0 and saved_draws(result) == {}
 
 
 def test_the_facts_of_kept_sweeps():

@@ -46,20 +46,3 @@ def test_draws_leave_the_density_as_it_is():
 )
 def test_a_spoiled_step_is_noticed(right, wrong):
     assert not agree(z_of_draws(mutant(module, right, wrong, compiled=False)))
-
-
-def test_other_components_stay():
-    x = module.draw_each(log_density, np.array([1.0, 2.0]), np.random.default_rng(1), [1])
-    assert x[0] == 1.0 and x[1] != 2.0
-
-
-def test_proposals_shrink_towards_the_point():
-    """Each proposal below the height is the next end on its side."""
-    ends, proposals = [], iter([-0.8, 0.9, 0.25])
-
-    def propose(low, high):
-        ends.append((low, high))
-        return next(proposals)
-
-    x = module.shrink_component(lambda x: -abs(x[0]), np.array([0.2]), 0, -0.5, -1.0, 1.0, propose)
-    assert ends == [(-1.0, 1.0), (-0.8, 1.0), (-0.8, 0.9)] and x[0] == 0.25

@@ -14,15 +14,15 @@ from itertools import product
 import numpy as np
 import polars as pl
 import pytest
+from helpers.mixed_models import equations_of
 from helpers.monte_carlo import batches, compare
+from helpers.selection import first
 from reference import models
 from scipy import stats
 from statistical.test_markers import markers_of
 
 import mmgibbs
 from mmgibbs.engines.serial import SerialEngine
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 from mmgibbs.models.covariance import CovarianceModel, full_block
 from mmgibbs.models.markers import JointPriorSpec, MarkerPriorSpec, states_of_traits
 from mmgibbs.sampler.markers.priors.bayes_a import OwnVariancesOrZero
@@ -32,7 +32,6 @@ from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.sampler.steps import gibbs_steps
 
 RECORDED, OTHERS, SNPS = 300, 40, 5
-EQUAL = [0, 1]
 R = np.array([[1.0, 0.4], [0.4, 1.5]])
 GAMMA, PI, V = (0.0, 0.1, 1.0), (0.98, 0.01, 0.01), 0.5
 DF, SCALE = 5.0, 0.3  # of bayes_b
@@ -82,7 +81,7 @@ def make_chain(markers, y, R, samples, spoil=lambda step: None):
     design = models.with_records(np.random.default_rng(1), RECORDED, [intercept], [None], R)
     design = replace(design, y=y, markers=markers)
     of = MixedModel(design, (None,), CovarianceModel(R, True, full_block(T)))
-    engine = SerialEngine(structured_equations(design, partition(design), "double"))
+    engine = SerialEngine(equations_of(design, "term", "double"))
     steps = gibbs_steps(of, engine, Schedule(0, samples), (8, 0))
     step = next(s for s in steps if isinstance(s, MarkerStep))
     spoil(step)
@@ -100,31 +99,10 @@ def animals():
 # ------------------------------------------------------------------------------------------------ which SNPs
 
 
-def test_snps_that_are_alike_are_found():
-    spec = MarkerPriorSpec("bayes_c", V, True, 5.0, V, {"classes": (0.0, 1.0), "pi": (0.9, 0.1), "counts": None})
-    term = markers_of(data()[0], animals(), spec, RECORDED)
-    step = next(make_chain((term,), data()[1][:, :1], R[:1, :1], 1))
-    alike = step.swaps.alike
-    assert alike.snp.tolist() == [0, 1, 2, 4]
-    groups = dict(zip(alike.snp.tolist(), alike.group.tolist(), strict=True))
-    assert groups[0] == groups[1] and len(set(groups.values())) == 3
-    assert alike.sign[0] == -alike.sign[1]
-    for m in range(4):  # each is alike to the three groups
-        of = slice(alike.near_first[alike.group[m]], alike.near_first[alike.group[m] + 1])
-        assert sorted(alike.near[of]) == [0, 1, 2]
-
-
-def test_other_snps_are_not_alike():
-    codes = np.random.default_rng(5).binomial(2, 0.4, (40, RECORDED)).astype(np.uint8)
-    spec = MarkerPriorSpec("bayes_c", V, True, 5.0, V, {"classes": (0.0, 1.0), "pi": (0.9, 0.1), "counts": None})
-    step = next(make_chain((markers_of(codes, animals(), spec, RECORDED),), data()[1][:, :1], R[:1, :1], 1))
-    assert step.swaps.alike.snp.size == 0
-
-
 # ------------------------------------------------------------------------------------------------ probabilities
 
 
-@pytest.mark.parametrize("prior", ["bayes_c", "bayes_r"])
+@pytest.mark.parametrize("prior", first(1, ["bayes_r", "bayes_c"]))
 def test_a_run_finds_the_probabilities_within_their_errors(prior, tmp_path):
     codes, y = data()
     gamma, pi = (GAMMA, PI) if prior == "bayes_r" else ((0.0, 1.0), (0.995, 0.005))
@@ -148,7 +126,7 @@ def test_a_run_finds_the_probabilities_within_their_errors(prior, tmp_path):
     assert (error < 0.02).all()
 
 
-@pytest.mark.parametrize("redraws", [True, False])
+@pytest.mark.parametrize("redraws", first(1, [True, False]))
 def test_bayes_b(redraws):
     """With the variance of a SNP integrated out by 24 nodes of Gauss and Legendre; a prior whose variances stay with
     their SNPs, as that of a plugin may, has the densities of the effects in the ratio."""
@@ -172,7 +150,7 @@ def test_bayes_b(redraws):
     assert np.array_equal(draws[:, 0], draws[:, 1]) == redraws
 
 
-@pytest.mark.parametrize("across", ["joint", "one_by_one", "shared"])
+@pytest.mark.parametrize("across", first(1, ["joint", "one_by_one", "shared"]))
 def test_two_traits(across):
     codes, y = data()
     G = 0.5 * np.array([[1.0, 0.3], [0.3, 1.0]])

@@ -6,9 +6,9 @@ from helpers.goodness import agree, moment_z, transform_z
 from scipy import stats
 
 from mmgibbs.sampler import unit_diagonals
-from mmgibbs.sampler.unit_diagonals import correlation_interval, draw_with_unit_diagonal, log_density
+from mmgibbs.sampler.unit_diagonals import draw_with_unit_diagonal, log_density
 
-N = 6_000
+N = 4_000
 W2 = np.array([[40.0, 12.0], [12.0, 30.0]])
 
 
@@ -72,13 +72,3 @@ def test_two_unit_traits_beside_a_free_one():
         [moment_z(chi, df, 2 * df), transform_z(stats.norm.cdf(z[:, 0])), transform_z(stats.norm.cdf(z[:, 1]))]
     )
     assert np.linalg.eigvalsh(R).min() > 0
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_the_interval_ends_where_the_matrix_is_singular(seed):
-    A = np.random.default_rng(seed).normal(size=(4, 7))
-    R = np.corrcoef(A)
-    for end in correlation_interval(R, 1, 3):
-        S = R.copy()
-        S[1, 3] = S[3, 1] = end
-        assert abs(np.linalg.eigvalsh(S).min()) < 1e-7
