@@ -10,8 +10,9 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from helpers.mixed_models import equations_of
 from helpers.small_analysis import ANALYSIS, PEDIGREE, command, refused, replaced, write_files
-from helpers.support import ROOT, mixed_model, shared_data
+from helpers.support import ROOT, mixed_model
 from reference import models
 from reference.decisions import from_draws
 from unit.sampler.test_recording import FarEngine
@@ -20,16 +21,11 @@ import mmgibbs
 from mmgibbs.build.decisions import _selected
 from mmgibbs.config import criteria, load_config
 from mmgibbs.engines.serial import SerialEngine
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ConfigError
-from mmgibbs.posterior.decisions import DecisionCounts, Decisions, decide
+from mmgibbs.posterior.decisions import Decisions, decide
 from mmgibbs.posterior.moments import batch_length, batches_per_chain
-from mmgibbs.report.decisions import decision_tables
-from mmgibbs.report.finished import read_finished
 from mmgibbs.report.page import write_report
 from mmgibbs.runs.fingerprint import fingerprint
-from mmgibbs.runs.run import finished_result
 from mmgibbs.sampler.chain import sample_chain
 from mmgibbs.sampler.schedule import Schedule
 
@@ -64,19 +60,13 @@ def one_core(monkeypatch):
     monkeypatch.setattr("mmgibbs.runs.local.cores", lambda: 1)
 
 
-def differences(run, weights: dict[str, dict[str, float]]) -> list[str]:
-    """What in the tables of a run is not what its stored draws say; ranks and probabilities must be equal exactly."""
+def assert_equal_to_stored_draws(run, weights: dict[str, dict[str, float]]) -> None:
+    """The tables of a run are what its stored draws say; ranks and probabilities exactly."""
     asked, sampler = run.info["analysis"]["decisions"], run.info["analysis"]["sampler"]
     table, response = (pl.read_parquet(run.directory / f"{name}.parquet") for name in ("decisions", "response"))
     genetic = run.draws["/posterior"]["genetic"]
     planned = sampler["samples"] // sampler["thin"]
     length = batch_length(planned, batches_per_chain(planned, sampler["chains"]))
-    found = []
-
-    def hold(name, one, other, exactly=True):
-        if not (np.array_equal(one, other) if exactly else np.allclose(one, other, rtol=1e-9)):
-            found.append(name)
-
     for criterion, of in weights.items():
         rows = table.filter(criterion=criterion)
         theta = genetic.sel(genetic_level=rows["level"].to_list())
@@ -84,21 +74,15 @@ def differences(run, weights: dict[str, dict[str, float]]) -> list[str]:
         gains = response.filter(criterion=criterion)
         stored = from_draws(scores, gains["selected"].to_list(), str(asked["rank_interval"]), length)
         for name in ("rank_low", "rank_median", "rank_high"):
-            hold(f"{criterion} {name}", rows[name], stored[name])
+            np.testing.assert_array_equal(rows[name], stored[name])
         for name in ("mean", "sd"):
-            hold(f"{criterion} {name}", rows[name], stored[name], exactly=False)
+            np.testing.assert_allclose(rows[name], stored[name], rtol=1e-9)
         for gain in gains.iter_rows(named=True):
             x, truth = f"{gain['top']:g}", stored[gain["selected"]]
-            hold(f"{criterion} p_top_{x}", rows[f"p_top_{x}"], truth["p"])
-            hold(f"{criterion} mcse_top_{x}", rows[f"mcse_top_{x}"], truth["mcse"], exactly=False)
-            for name, other in (
-                ("by_mean", "by_mean"),
-                ("by_p_top", "by_p"),
-                ("perfect", "perfect"),
-                ("perfect_sd", "perfect_sd"),
-            ):
-                hold(f"{criterion} {name} of {x}", gain[name], truth[other], exactly=False)
-    return found
+            np.testing.assert_array_equal(rows[f"p_top_{x}"], truth["p"])
+            np.testing.assert_allclose(rows[f"mcse_top_{x}"], truth["mcse"], rtol=1e-9)
+            found = [gain[name] for name in ("by_mean", "by_p_top", "perfect", "perfect_sd")]
+            np.testing.assert_allclose(found, [truth[name] for name in ("by_mean", "by_p", "perfect", "perfect_sd")])
 
 
 WEIGHTS = {
@@ -121,7 +105,7 @@ def beef(tmp_path_factory):
 
 
 def test_equal_to_stored_draws(beef):
-    assert differences(beef, WEIGHTS) == []
+    assert_equal_to_stored_draws(beef, WEIGHTS)
     facts = beef.info["decisions"]
     births = pl.read_parquet(beef.directory / "animals.parquet")["birth"]
     assert facts["candidates"] == (births > 2009).sum() and facts["ranks"] == "exact"
@@ -132,68 +116,11 @@ def test_equal_to_stored_draws(beef):
     assert {"decisions.csv", "decisions.parquet", "response.csv", "response.parquet"} <= set(beef.info["files"])
 
 
-def test_a_spoiled_count_is_seen(tmp_path, monkeypatch):
-    """The scores of the first candidate, one draw late."""
-    monkeypatch.setattr(*SHORT)
-    count, last = DecisionCounts.count, {}
-
-    def late(counts, rows):
-        own = rows[0].copy()
-        rows[0] = last.get(id(counts), own)
-        last[id(counts)] = own
-        count(counts, rows)
-
-    monkeypatch.setattr(DecisionCounts, "count", late)
-    spoiled = mmgibbs.run(BEEF, ["sampler.samples=40"], directory=tmp_path / "run", progress=False)
-    assert differences(spoiled, WEIGHTS)
-
-
-def test_on_the_page(beef):
-    shown = decision_tables(read_finished(beef.directory), 5)
-    assert [d["label"] for d in shown] == list(WEIGHTS)
-    for d in shown:
-        assert len(d["candidates"].rows) == 5 and len(d["response"].rows) == 2
-        assert len({len(row) for row in d["candidates"].rows} | {len(d["candidates"].columns)}) == 1
-
-
-def test_equal_to_stored_draws_on_simdata(tmp_path, monkeypatch):
-    """4,641 animals with weights, 1,800 of them candidates from a file."""
-    monkeypatch.setattr(*SHORT)
-    columns = ["animal", "sire", "dam", "weight", "mu", "farm", "sex", "year", "y1", "y2", "y3", "y4"]
-    animals = [line.split()[0] for line in shared_data("data/simdata/simped.txt").read_text().splitlines()]
-    (tmp_path / "candidates.txt").write_text("\n".join(animals[-1800:]) + "\n\n")
-    config = {
-        "name": "simdata",
-        "data": {
-            "phenotypes": str(shared_data("data/simdata/simdata.txt")),
-            "header": columns,
-            "pedigree": str(shared_data("data/simdata/simped.txt")),
-            "pedigree_columns": {"id": 1, "sire": 2, "dam": 3},
-            "weights": "weight",
-        },
-        "traits": {"y1": {"missing": [0]}},
-        "model": {
-            "fixed": {"farm": {}, "sex": {}, "year": {}},
-            "random": {"genetic": {"level": "animal", "relationship": "pedigree"}},
-        },
-        "decisions": {"candidates": {"file": str(tmp_path / "candidates.txt")}, "index": {"less": {"y1": -2}}},
-        "sampler": SAMPLER | {"thin": 1},
-        "output": {"save_levels": ["genetic"], "directory": str(tmp_path / "run")},
-    }
-    run = mmgibbs.run(config, progress=False)
-    assert run.info["decisions"]["candidates"] == 1800 and run.info["decisions"]["selected"] == {
-        "1": 18,
-        "5": 90,
-        "10": 180,
-    }
-    assert differences(run, {"y1": {"y1": 1.0}, "less": {"y1": -2.0}}) == []
-
-
 def test_only_candidates_are_read_from_an_engine_that_keeps_its_own_moments():
     example = models.example("bivariate_missing")
     model = mixed_model(example.design, example.G, example.R, saved=("genetic",))
     asked = Decisions("genetic", np.array([4, 0, 2]), np.array([[1.0, -0.5]]), (1, 2))
-    engine = FarEngine(structured_equations(example.design, partition(example.design)))
+    engine = FarEngine(equations_of(example, "term"))
     result = sample_chain(replace(model, decisions=asked), engine, Schedule(4, 40), (5, 0))
     assert engine.fetched == 0 and engine.own.reads == 2 * 40  # the levels that are saved, the candidates
     stored = from_draws(
@@ -212,12 +139,6 @@ def test_the_page_is_written(beef, tmp_path, monkeypatch):
     assert 'id="decisions"' in text and "P(best 7.5\u00a0%)" in text and "contain 80\u00a0% of the draws" in text
     assert "calf_and_cow: expected response to selection" in text.replace("<wbr>", "")
     assert "would need the draws of every candidate" in text and "Attained %" in text
-
-
-def test_from_python(beef):
-    assert beef.decisions.equals(pl.read_parquet(beef.directory / "decisions.parquet"), null_equal=True)
-    again = finished_result(beef.directory)
-    assert again.decisions.equals(beef.decisions) and again.response.equals(beef.response)
 
 
 # ------------------------------------------------------------------------------------------------ candidates
@@ -304,10 +225,36 @@ def test_rows_of_the_file_of_candidates(tmp_path, text, message):
     assert message in refused(tmp_path / "analysis")
 
 
-def test_candidates_are_all_or_none(tmp_path):
-    assert "10 candidates" in notes_of_check(tmp_path, "{candidates: all, traits: [birth_weight]}")[0]
-    with pytest.raises(ConfigError, match="decisions.candidates: found 0 of them, needed at least two"):
-        notes_of_check(tmp_path, "{candidates: {born_after: 2030}}")
+OF_FILE = "{candidates: {file: chosen.txt}, top: [40]}"
+SAME = {
+    "Windows": b"c1\r\nc2\r\nc3\r\n",
+    "byte order mark": "\ufeffc1\nc2\nc3\n".encode(),
+    "end of text of DOS": b"c1\nc2\nc3\n\x1a",
+    "header": b"Animal_ID\nc1\nc2\nc3\n",
+    "blanks and quotes": 'c1 \n\n  "c2"\u00a0\nc3'.encode(),
+}
+REFUSED = {
+    "UTF-16": "c1\nc2\nc3\n".encode("utf-16"),
+    "one line": b"c1, c2, c3\n",
+    "births": b"c1,2011\nc2,2011\n",
+    "a comment": b"# bulls\nc1\nc2\n",
+    "a code": b"c1\nc2\nNA\n",
+    "nothing": b" \n\n",
+    "binary": b"PAR1\x00\x01",
+}
+
+
+@pytest.mark.parametrize("content", SAME.values(), ids=SAME)
+def test_spellings_of_a_file_of_candidates(tmp_path, content):
+    (tmp_path / "chosen.txt").write_bytes(content)
+    assert notes_of_check(tmp_path, OF_FILE)[0].startswith("decisions: 3 candidates of genetic")
+
+
+@pytest.mark.parametrize("content", REFUSED.values(), ids=REFUSED)
+def test_files_that_are_no_candidates(tmp_path, content):
+    changed = {"analysis.yaml": replaced(SAMPLED, DECISIONS, OF_FILE), "chosen.txt": content}
+    write_files(tmp_path / "analysis", changed)
+    assert "candidates" in refused(tmp_path / "analysis")
 
 
 @pytest.mark.parametrize("candidates", ["all", ["c1", "c2"], {"born_after": 2005.0}, {"file": "chosen.txt"}])

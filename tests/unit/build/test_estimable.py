@@ -1,7 +1,4 @@
-"""Variances that the records do not determine are said by every method; flat priors without a posterior are refused.
-
-The right answers are those of dense algebra (test_estimable_forms.py) and of the theorems that build/estimable names.
-"""
+"""Variances that the records do not determine are said by every method; flat priors without a posterior are refused."""
 
 import numpy as np
 import polars as pl
@@ -65,9 +62,6 @@ def refused(random, pedigree=None, records=RECORDS, traits="y", **more):
     return str(error.value)
 
 
-# ------------------------------------------------------------------------------------------------ not determined
-
-
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
     ("random", "pedigree", "records", "named"),
@@ -84,19 +78,6 @@ def test_two_variances_of_which_the_sum_is_known(method, random, pedigree, recor
     assert f"the records do not determine each of the variances of {named}" in warning
     source = {"gibbs": "the prior alone", "reml": "the starting values alone"}[method]
     assert f"how these are divided comes from {source}. Leave out model.random." in warning
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_two_traits_are_said_in_one_warning(method):
-    (warning,) = said(ANIMAL, FOUNDERS, traits=["y", "z"], method=method)
-    assert "each of the (co)variances of animal (y, z) and residual (y, z), only their sums:" in warning
-
-
-def test_the_relationship_of_levels_is_asked_for_where_none_is_given():
-    advice = "say how they are related (model.random.tag.relationship: pedigree)"
-    assert said("tag")[0].endswith(advice)
-    assert advice not in said(ANIMAL | {"tag": {}}, FAMILIES)[0]
-    assert "relationship: pedigree" not in said(["pen", "litter"])[0]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -122,11 +103,6 @@ def test_the_relationship_of_levels_is_asked_for_where_none_is_given():
 )
 def test_what_records_determine_is_not_questioned(method, random, pedigree, more):
     assert said(random, pedigree, method=method, **more) == []
-
-
-def test_fixed_variances_are_not_questioned():
-    held = {"tag": 1.0, "residual": 1.0}
-    assert said("tag", method="blup", variances=held) == said("tag", variances=held | {"mode": "fixed"}) == []
 
 
 @pytest.mark.parametrize("trait", [{"ill": {"type": "binary"}}, {"score": {"type": "ordinal"}}])
@@ -208,9 +184,6 @@ def test_a_relationship_file_that_is_the_identity(tmp_path):
     assert said({"animal": {"relationship": str(near)}}) == []
 
 
-# ------------------------------------------------------------------------------------------------ no posterior
-
-
 def test_random_herds_within_fixed_herd_years():
     message = refused("herd", fixed=["hy"])
     assert "flat prior of the variance of herd (y): the records say nothing of it, since the fixed effects" in message
@@ -230,12 +203,6 @@ def test_a_flat_variance_needs_three_contrasts(levels, exists):
     else:
         assert "variances.group" in refused("group", records=records)
     assert said("group", records=records, variances={"group": {"prior": {"df": 1, "scale": 1}}}) == []
-
-
-def test_levels_without_records_do_not_count():
-    """A pedigree of 85 animals, three of them with records of the second trait."""
-    few = RECORDS.with_columns(z=pl.when(pl.arange(0, N) < 4).then("z"))
-    assert "(z)" in refused(ANIMAL, FAMILIES, few, ["y", "z"])
 
 
 def test_a_prior_of_1_over_the_variance():
@@ -259,24 +226,6 @@ def test_ages_that_do_not_determine_a_curve(ages, degree, words):
     assert refused(curve(degree, relationship="identity"), None, records)
 
 
-def test_reml_of_ages_that_are_all_the_same():
-    (warning,) = said(curve(), FAMILIES, RECORDS.with_columns(age=pl.lit(3.0)), method="reml")
-    assert "g (rr.0:y, rr.1:y), only combinations of them (its covariates have 1 different value" in warning
-
-
-def test_a_proper_prior_runs_without_a_word_of_numpy():
-    """Warnings are errors here."""
-    records = RECORDS.with_columns(age=pl.Series([4.0, *[3.0] * (N - 1)]))
-    proper = {"g": {"prior": {"half_t": {}}}}
-    model = mmgibbs.MixedModel(
-        traits="y", random=curve(), variances=proper, chains=1, burn_in=100, samples=100, engine="marginal"
-    )
-    assert model.fit(records, FAMILIES, progress=False).summary_["mean"].is_finite().all()
-
-
-# ------------------------------------------------------------------------------------------------ too many
-
-
 def test_twelve_traits_of_few_records():
     """44 contrasts less the mean for 12 + 12 (co)variances of each trait."""
     traits = {f"t{k}": rng.normal(size=44) for k in range(12)}
@@ -287,9 +236,6 @@ def test_twelve_traits_of_few_records():
     assert said(ANIMAL, FAMILIES, records, list(traits), "reml", variances={
         "animal": {"structure": "diagonal"}, "residual": {"structure": "diagonal"}
     }) == []  # fmt: skip
-
-
-# ------------------------------------------------------------------------------------------------ many records
 
 
 @pytest.mark.parametrize("method", METHODS)

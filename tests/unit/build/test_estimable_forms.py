@@ -3,19 +3,14 @@
 from dataclasses import replace
 
 import numpy as np
-import polars as pl
 import pytest
 from reference import dense, models
 
-import mmgibbs
 from mmgibbs.build.estimable import contrasts as of_contrasts
 from mmgibbs.build.estimable.contrasts import draw_contrasts
-from mmgibbs.build.estimable.families import sample_families
 from mmgibbs.build.estimable.forms import compute_forms
 from mmgibbs.build.estimable.matrices import list_estimated_blocks
 from mmgibbs.build.estimable.undetermined import find_undetermined
-from mmgibbs.config import load_config
-from mmgibbs.data.prepare import prepare
 from mmgibbs.models.covariance import CovarianceModel, full_block
 from mmgibbs.models.residual import ResidualModel
 
@@ -137,21 +132,3 @@ def test_least_squares_give_the_contrasts_of_a_basis(name, monkeypatch):
     assert draw_contrasts(design, every, 4) is None or not any(
         of_contrasts.build_flat_columns(design, t, every).shape[1] for t in range(design.n_traits)
     )
-
-
-def test_families_have_levels_in_common():
-    """Of 5,000 animals with two records each 300 records, most of them beside the other one and a half sib's."""
-    n = 5000
-    animal = [f"a{i}" for i in range(n)]
-    table = pl.DataFrame({"animal": animal * 2, "herd": [f"h{i // 20}" for i in range(2 * n)], "y": np.arange(2.0 * n)})
-    kin = pl.DataFrame({"id": animal, "sire": [f"a{i // 10}" if i >= 500 else "0" for i in range(n)], "dam": ["0"] * n})
-    model = mmgibbs.MixedModel(traits="y", fixed=["herd"], random={"animal": "pedigree"})
-    design = prepare(load_config(model.analysis(table, kin))).design
-    chosen = sample_families(design, 300, 0)
-    assert len(chosen) == len(np.unique(chosen)) == 300 and np.array_equal(chosen, sample_families(design, 300, 0))
-    assert not np.array_equal(chosen, sample_families(design, 300, 1))
-    animals = chosen % n
-    assert np.mean(np.bincount(animals)[animals] == 2) > 0.5
-    sires = animals // 10
-    assert np.mean(np.bincount(sires)[sires] > 2) > 0.5
-    assert np.array_equal(sample_families(design, 2 * n, 0), np.arange(2 * n))

@@ -52,12 +52,6 @@ def test_check_says_what_the_run_needs(tmp_path):
     assert ("in processes of chains" in counts_as_text(two)) == (two["memory"]["workers"] > 0)
 
 
-def test_the_run_says_what_its_factor_needs(tmp_path, capsys):
-    result = mmgibbs.run(analysis_of("sites", 20, tmp_path), progress=True)
-    needed = result.info["factor_bytes"]
-    assert f"REML: 126 equations, {needed / 1e6:,.1f} MB" in "".join(capsys.readouterr())
-
-
 def test_coancestry_by_genotypes_counts_three_matrices(monkeypatch):
     monkeypatch.setattr(memory, "free_bytes", lambda: 3 * 8 * 1000**2 - 1)
     store = types.SimpleNamespace(n_animals=1000, n_snps=0)

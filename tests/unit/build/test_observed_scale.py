@@ -7,7 +7,6 @@ from helpers.other_traits import MATERNAL, draws_of, tables
 from scipy import stats
 
 import mmgibbs
-from mmgibbs.build import observed_scale
 
 
 def run(path, traits, random, fixed, variances=None, save=()):
@@ -100,18 +99,3 @@ def test_random_regressions_have_incidences_of_records_and_no_heritability(tmp_p
     p = stats.norm.cdf(d["intercept"][..., 0] / np.sqrt(V)).mean(-1)
     np.testing.assert_allclose(d["incidence[alive]"], p, rtol=1e-9)
     assert "h2_observed[alive]" not in d
-
-
-def test_the_scale_of_each_heritability_is_told(tmp_path):
-    found = run(tmp_path / "run", {"alive": {"type": "binary"}, "age": {}},
-                {"genetic": {"level": "animal", "relationship": "pedigree"}}, {})  # fmt: skip
-    scales = found.info["scales"]
-    assert scales["alive"]["h2"].startswith("liability") and scales["age"] == {"h2": "the trait's own"}
-    assert "1/0 record" in scales["alive"]["h2_observed"]
-
-
-def test_at_most_so_many_records_stand_for_all():
-    records = np.arange(25_003)
-    chosen = observed_scale.evenly(records)
-    assert chosen.size == observed_scale.MOST == np.unique(chosen).size
-    assert chosen[0] == 0 and chosen[-1] == 25_002

@@ -44,13 +44,6 @@ def test_it_is_used_where_pev_is_not_computed(folder):
     np.testing.assert_allclose(pl.read_parquet(again / "solutions.parquet")["sd"], found["sd"], rtol=1e-9)
 
 
-def test_where_pev_is_computed_nothing_changes(folder):
-    assert command(folder, *RUN).code == 0
-    exact = solutions(folder)
-    assert command(folder, *RUN, "--overwrite", *SAMPLED).code == 0
-    assert solutions(folder).equals(exact)
-
-
 def test_without_it_the_note_says_that_it_is_there(folder):
     assert command(folder, *RUN, "--set", "sampler.pev_limit=1").code == 0
     (note,) = [n for n in json.loads((folder / "run" / "run.json").read_text())["notes"] if "blank" in n]
@@ -61,7 +54,3 @@ def test_without_it_the_note_says_that_it_is_there(folder):
 def test_other_methods_are_refused_by_name(folder, method):
     message = refused(folder, *SAMPLED, "--set", f"sampler.method={method}")
     assert f"sampler.pev_samples: found 200, which cannot be combined with method: {method}" in message
-
-
-def test_fewer_samples_than_tell_an_error(folder):
-    assert "needed a whole number of at least 20" in refused(folder, "--set", "sampler.pev_samples=3")

@@ -59,24 +59,3 @@ def test_what_the_page_shows(finished):
     page = make_report([finished.directory]).read_text(encoding="utf-8")
     assert "Categories and counts" in page and "Liability and thresholds of score" in page
     assert "Mean counts by herd" in page and "P(1)" in page and "share of 1, observed and predicted" in page
-
-
-def test_a_run_in_pieces_draws_the_same_records(tmp_path):
-    """Records drawn anew come from a generator of their own, keyed by the sweep."""
-
-    def config(name, samples):
-        phenotypes, pedigree = tables()
-        return {
-            "name": "classes",
-            "data": {"phenotypes": phenotypes, "pedigree": pedigree},
-            "traits": {"alive": {"type": "binary"}},
-            "model": {"random": {"genetic": {"level": "animal", "relationship": "pedigree"}}},
-            "sampler": {"chains": 1, "burn_in": 5, "samples": samples, "thin": 1, "seed": 4},
-            "output": {"directory": str(tmp_path / name)},
-        }
-
-    whole = mmgibbs.run(config("whole", 25), progress=False)
-    mmgibbs.run(config("pieces", 10), progress=False)
-    pieces = mmgibbs.run(config("pieces", 10), extend=15, progress=False)
-    found = [pl.read_parquet(r.directory / "predicted_classes.parquet") for r in (whole, pieces)]
-    assert found[0].equals(found[1]) and found[0]["level"].to_list() == ["all records"] * 2

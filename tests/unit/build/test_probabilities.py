@@ -8,7 +8,6 @@ from scipy import stats
 
 import mmgibbs
 from mmgibbs.errors import ConfigError
-from mmgibbs.results.tables import SOLUTION_COLUMNS
 
 TRAITS = {"alive": {"type": "binary"}, "score": {"type": "ordinal"}, "cases": {"type": "count", "exposure": "months"}}
 ANIMAL = {"genetic": {"level": "animal", "relationship": "pedigree"}}
@@ -62,14 +61,6 @@ def test_categories(all_three):
     assert alive["probability[2]"].null_count() == alive.height  # of another trait
 
 
-def test_of_the_mean_is_not_the_mean(all_three):
-    """Phi of the mean liability, which tests of less precision would accept."""
-    liability = per_draw(draws_of(all_three), "alive", 0)
-    found = rows(all_three, "alive")["probability[1]"].to_numpy()
-    np.testing.assert_allclose(found, stats.norm.cdf(liability).mean(axis=(0, 1)), rtol=1e-9)
-    assert np.abs(found - stats.norm.cdf(liability.mean(axis=(0, 1)))).max() > 1e-3
-
-
 def test_counts_at_an_exposure_of_1(all_three):
     d = draws_of(all_three)
     rate = per_draw(d, "cases", 2) + d["residual.var[cases]"][..., None] / 2
@@ -95,11 +86,9 @@ def test_a_run_in_pieces_has_the_same_probabilities(tmp_path):
         config(tmp_path / "pieces", ["alive"], ["alive"], samples=12), extend=18, progress=False
     )  # fmt: skip
     np.testing.assert_array_equal(rows(pieces, "alive")["probability[1]"], rows(whole, "alive")["probability[1]"])
-
-
-def test_nothing_is_kept_where_nobody_asks(tmp_path):
-    found = run(tmp_path / "run", ["alive"], [], samples=3)
-    assert found.solutions.columns == list(SOLUTION_COLUMNS)
+    np.testing.assert_array_equal(*(draws_of(found)["h2_observed[alive]"] for found in (pieces, whole)))
+    classes = [pl.read_parquet(found.directory / "predicted_classes.parquet") for found in (pieces, whole)]
+    assert classes[0].equals(classes[1]) and classes[0]["level"].to_list() == ["all records"] * 2
 
 
 @pytest.mark.parametrize(

@@ -75,11 +75,6 @@ def test_what_a_class_does_not_say_is_written_out(folder):
     assert written["indoor"] == {"start": [[7.0]], "fixed": False, "prior": {"df": 5.0, "scale": [[6.0]]}}
 
 
-def test_an_analysis_without_classes_is_written_as_before(folder):
-    residual = load_config(analysis(residual={"start": 4})).resolved()["variances"]["residual"]
-    assert set(residual) == {"start", "fixed", "prior", "structure"}
-
-
 def test_names_and_files_of_a_run(folder):
     residual = {"by": "housing", "start": 4, "prior": PRIOR}
     result = mmgibbs.run(analysis(residual=residual), progress=False)
@@ -98,13 +93,6 @@ def test_names_and_files_of_a_run(folder):
     assert check(analysis(residual=residual))["data"]["residual_classes"] == {"indoor": 4, "outdoor": 4}
 
 
-def test_a_class_that_is_held_has_no_spread(folder):
-    residual = {"by": "housing", "start": 4, "prior": PRIOR, "classes": {"outdoor": {"fixed": True}}}
-    rows = {r["parameter"]: r for r in mmgibbs.run(analysis(residual=residual), progress=False).summary.to_dicts()}
-    assert rows["residual.var[gain|outdoor]"]["mean"] == 4.0 and rows["residual.var[gain|outdoor]"]["sd"] == 0.0
-    assert rows["residual.var[gain|indoor]"]["sd"] > 0
-
-
 def test_two_traits_of_which_a_class_lacks_one(folder):
     prior = {"df": 6, "scale": [[6, 0], [0, 1]]}
     residual = {"by": "housing", "start": [[4, 0.5], [0.5, 1]], "prior": prior}
@@ -115,28 +103,6 @@ def test_two_traits_of_which_a_class_lacks_one(folder):
     assert any("no record of class 'outdoor' has trait fat" in w for w in result.info["warnings"])
     with pytest.raises(ModelError, match=r"variances.residual.classes.outdoor: the posterior does not exist"):
         check(analysis(("gain", "fat"), {"by": "housing", "classes": {"indoor": {"prior": prior}}}))
-
-
-def test_blup_is_that_of_weights(folder):
-    """One trait: a class whose residual variance is four times as large has a quarter of the weight."""
-    blup = {"method": "blup"}
-    by_class = {"by": "housing", "start": 4, "classes": {"outdoor": 16}}
-    found = mmgibbs.run(analysis(residual=by_class, sampler=blup), progress=False).solutions
-    rows = [line.split(",") for line in RECORDS.splitlines()]
-    weighted = "\n".join(
-        ",".join([*r, w]) for r, w in zip(rows, ["weight", *(weight(r) for r in rows[1:])], strict=True)
-    )
-    (folder / "weighted.csv").write_text(weighted + "\n")
-    data = {"phenotypes": "weighted.csv", "weights": "weight"}
-    same = mmgibbs.run(
-        analysis(residual={"start": 4}, sampler=blup, data=data, output={"directory": "other"}), progress=False
-    ).solutions
-    np.testing.assert_allclose(found["mean"], same["mean"], atol=1e-9)
-    np.testing.assert_allclose(found["sd"], same["sd"], rtol=1e-9)
-
-
-def weight(row):
-    return "0.25" if row[2] == "outdoor" else "1"
 
 
 MISTAKES = [

@@ -7,16 +7,13 @@ import mmgibbs
 
 
 @pytest.mark.parametrize(("samples", "megabytes"), [(40_000, 16), (4_000, None)])
-def test_check_says_how_large_the_kept_draws_are(tmp_path, samples, megabytes):
+def test_check_says_how_large_the_kept_draws_are(samples, megabytes):
     """8 bytes x 2 chains x samples / thin x 100 levels x 1 component."""
-    pl.DataFrame({"animal": [f"a{i}" for i in range(100)], "weight": [float(i % 7) for i in range(100)]}).write_csv(
-        tmp_path / "records.csv"
-    )
-    pl.DataFrame({"id": [f"a{i}" for i in range(100)], "sire": [""] * 100, "dam": [""] * 100}).write_csv(
-        tmp_path / "pedigree.csv"
-    )
+    ids = [f"a{i}" for i in range(100)]
+    records = pl.DataFrame({"animal": ids, "weight": [float(i % 7) for i in range(100)]})
+    pedigree = pl.DataFrame({"id": ids, "sire": [""] * 100, "dam": [""] * 100})
     analysis = {
-        "data": {"phenotypes": str(tmp_path / "records.csv"), "pedigree": str(tmp_path / "pedigree.csv")},
+        "data": {"phenotypes": records, "pedigree": pedigree},
         "traits": {"weight": {}},
         "model": {"random": {"genetic": {"level": "animal", "relationship": "pedigree"}}},
         "sampler": {"chains": 2, "samples": samples, "thin": 4},

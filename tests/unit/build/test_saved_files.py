@@ -71,16 +71,6 @@ def test_names_that_are_no_levels_are_said_with_their_rows(folder, text, message
         mmgibbs.check(analysis(folder, {"genetic": {"file": "names.txt"}}))
 
 
-def test_names_of_a_list_are_said(folder):
-    with pytest.raises(ConfigError, match="save_levels.genetic: found 'x1', 'x2', needed .*; 2 of 3 are none of these"):
-        mmgibbs.check(analysis(folder, {"genetic": ["a1", "x1", "x2"]}))
-
-
-def test_a_file_that_is_not_there_is_said(folder):
-    with pytest.raises(ConfigError, match="save_levels.genetic.file: '.*none.txt': cannot be read: No such file"):
-        mmgibbs.check(analysis(folder, {"genetic": {"file": "none.txt"}}))
-
-
 @pytest.mark.parametrize("ids", [{"fil": "names.txt"}, {"file": ""}, {"file": "names.txt", "row": 1}])
 def test_another_mapping_is_refused(folder, ids):
     with pytest.raises(ConfigError, match=r"save_levels.genetic: found .*needed a list of ids, \{file: PATH\}"):

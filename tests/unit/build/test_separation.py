@@ -1,12 +1,10 @@
-"""Flat effects that separate the records of a trait that is not normal together, against cases whose answer is known
-and against every direction of small designs."""
+"""Flat effects that separate records together, against known cases and every direction of small designs."""
 
 import itertools
 
 import numpy as np
 import polars as pl
 import pytest
-from helpers.other_traits import tables
 
 from mmgibbs.build import separation
 from mmgibbs.build.separation import Sides, find_separation, refuse_separation
@@ -53,11 +51,6 @@ def test_two_class_effects_together():
     assert found(crossed(OVERLAPPING), BOTH) is None
 
 
-def test_one_record_on_the_other_side_holds_the_direction():
-    """A single 1 among the females of herd A."""
-    assert found(crossed([1, *SEPARATED[1:]]), BOTH) is None
-
-
 def test_the_message_names_combination_counts_and_remedies():
     with pytest.raises(DataError) as caught:
         refuse_separation(prepared(crossed(SEPARATED), BOTH))
@@ -69,10 +62,6 @@ def test_the_message_names_combination_counts_and_remedies():
 def test_a_normal_prior_or_a_random_effect_holds_it():
     assert found(crossed(SEPARATED), {"herd": FLAT, "sex": {"prior": {"variance": 10}}}) is None
     assert found(crossed(SEPARATED), {"herd": FLAT}, sex={}) is None
-
-
-def test_a_random_effect_beside_does_not():
-    assert found(crossed(SEPARATED), BOTH, animal={}) is not None
 
 
 def line(y, name="y"):
@@ -166,20 +155,6 @@ def test_beyond_the_limit_it_is_said(monkeypatch):
     assert "it was not checked" in refuse_separation(prepared(crossed(SEPARATED), BOTH))[0]
 
 
-def test_the_simplest_direction_has_few_effects():
-    """Eight more herds whose calves are of two other classes: they are not named."""
-    rng, own = np.random.default_rng(6), crossed(SEPARATED)
-    others = {
-        "herd": [f"h{i % 8}" for i in range(400)],
-        "sex": ["f" if i < 200 else "m" for i in range(400)],
-        "y": rng.integers(0, 2, 400).tolist(),
-    }
-    design = prepared({k: own[k] + others[k] for k in own}, BOTH).design
-    of = find_separation(design, design.responses[0])
-    assert of is not None and len(of.columns) <= 4 and of.records == 6
-    assert found(others, BOTH) is None
-
-
 def test_forgotten_thresholds_are_noticed():
     """The mutant: with thresholds that stay where they are, the highest category does not move."""
     columns, fixed = line([1, 1, 1, 2, 2, 2, 3, 3]), {"x": {"kind": "covariate"}}
@@ -191,9 +166,3 @@ def test_forgotten_thresholds_are_noticed():
     from mmgibbs.posterior.separation import separating_direction
 
     assert separating_direction(right, "") is not None and separating_direction(wrong, "") is None
-
-
-def test_existing_data_are_not_separated():
-    phenotypes, _ = tables()
-    columns = phenotypes.drop("animal").with_columns(pl.col("score").alias("y")).to_dict(as_series=False)
-    assert found(columns, {"herd": FLAT, "age": {"kind": "covariate"}}, "ordinal") is None

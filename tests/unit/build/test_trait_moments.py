@@ -108,13 +108,6 @@ def test_a_run_in_pieces_has_the_same_moments(tmp_path):
         assert np.array_equal(drawn(whole, name), drawn(pieces, name))
 
 
-def test_without_an_effect_of_the_animal_there_is_no_additive_variance(tmp_path):
-    model = {"fixed": {"age": {"kind": "covariate"}}, "random": {"herd": {}}}
-    result = run(tmp_path / "run", model=model, output={"moments": ["y"]})
-    assert "cv_a[y]" not in set(result.summary["parameter"])
-    assert any("no single additive variance" in note for note in result.info["notes"])
-
-
 @pytest.mark.parametrize(
     "change, message",
     [

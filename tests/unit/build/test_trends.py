@@ -1,10 +1,8 @@
 """What is said of the genetic trend before it is sampled."""
 
-import numpy as np
 import polars as pl
 import pytest
 
-import mmgibbs
 from mmgibbs.build.trends import trend_notes
 from pedigree.read import read_pedigree
 
@@ -32,17 +30,3 @@ def test_unknown_parents_of_late_years_are_said(unknown, options, said):
     assert len(notes) == said
     if said:
         assert notes[0].startswith("20 % of the parents of animals born after 2004 are unknown. They count as animals")
-
-
-def test_a_run_says_it(tmp_path):
-    pedigree = tables(8)
-    records = pedigree.select("animal").with_columns(y=pl.Series(np.random.default_rng(1).standard_normal(200)))
-    analysis = {
-        "data": {"phenotypes": records, "pedigree": pedigree, "pedigree_columns": {"birth": "birth"}},
-        "traits": ["y"],
-        "model": {"random": {"genetic": {"level": "animal", "relationship": "pedigree"}}},
-        "sampler": {"chains": 1, "burn_in": 2, "samples": 20, "thin": 1},
-        "output": {"directory": str(tmp_path / "run")},
-    }
-    run = mmgibbs.run(analysis, progress=False)
-    assert sum("draws a genetic trend towards 0" in note for note in run.info["notes"]) == 1

@@ -45,12 +45,6 @@ def test_windows_and_chromosomes_are_those_of_the_draws(genotypes, tmp_path):
     assert "above `above`" in metadata["ppa"] and windows["above"].unique().to_list() == [0.1]
 
 
-def test_without_classes_every_snp_has_an_effect(genotypes, tmp_path):
-    path = run(genotypes, tmp_path / "run", {"windows": True}).directory
-    windows = pl.read_parquet(path / "windows.parquet")
-    assert windows["p_any"].null_count() == windows.height == 2 and windows["share"].is_between(0, 2).all()
-
-
 def test_nothing_unless_asked_for(genotypes, tmp_path):
     path = run(genotypes, tmp_path / "run").directory
     assert not (path / "windows.parquet").exists() and (path / "chromosomes.csv").exists()

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from helpers.draw_batches import numba_draws, twin_draws
+from helpers.draw_batches import twin_draws
 from helpers.goodness import agree, moment_z, transform_z
 from scipy import special
 
-from mmgibbs.draws.normal import fill_normals, fill_normals_range, fill_normals_transposed, normal, normal_pair
+from mmgibbs.draws.normal import fill_normals, fill_normals_range, fill_normals_transposed, normal
 from mmgibbs.draws.purpose import LOCATION, stream
 
 STREAM = stream(LOCATION, 2)
@@ -36,20 +36,6 @@ def test_wrong_twin_is_noticed(mutants):
     assert not agree(comparisons(lambda n: twin_draws(mutants, "normal", n)[:n]))
 
 
-def test_normals_of_different_counters_are_uncorrelated():
-    """Sweeps, streams, chains and seeds one apart, and both elements of a pair."""
-    base = {"c0": 4, "first": 0, "m": 100_000, "c2": STREAM, "k0": 5, "k1": 6}
-    columns = []
-    for change in ({}, {"c0": 5}, {"c2": STREAM + 1}, {"k0": 6}, {"k1": 7}):
-        out = np.empty((100_000, 3))
-        fill_normals_range(out, **{**base, **change})
-        columns.append(out)
-    r = np.corrcoef(np.hstack(columns).T)
-    z = r[np.triu_indices(15, 1)] * np.sqrt(100_000)
-    assert agree([z])
-    assert 0.6 < np.mean(z**2) < 1.5  # 105 comparisons: chi-square quantiles at 1e-3
-
-
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 7])
 @pytest.mark.parametrize("m", [0, 1, 5, 256, 257, 1000])
 def test_fills_give_the_normals_of_their_levels(m, k):
@@ -69,22 +55,9 @@ def test_fills_give_the_normals_of_their_levels(m, k):
     np.testing.assert_array_equal(across[:k].T, wide[:m])
 
 
-def test_element_j_is_element_j_mod_2_of_block_j_div_2():
-    pairs = [normal_pair(1, 2, STREAM, b, 3, 4) for b in range(256)]
-    assert [normal(1, 2, STREAM, j, 3, 4) for j in range(512)] == [z for pair in pairs for z in pair]
-    out = np.empty((1, 512))
-    fill_normals_range(out, 1, 2, 1, STREAM, 3, 4)
-    assert out[0].tolist() == [z for pair in pairs for z in pair]
-
-
 @pytest.mark.parametrize("shape", [(3, 2), (4, 513)])
 def test_fills_refuse_what_does_not_fit(shape):
     with pytest.raises(ValueError, match="at most 512 columns"):
         fill_normals_range(np.empty(shape), 1, 0, 4, STREAM, 1, 1)
     with pytest.raises(ValueError, match="at most 512 columns"):
         fill_normals(np.empty(shape), 1, np.arange(4), STREAM, 1, 1)
-
-
-@pytest.mark.slow
-def test_scalar_draws_have_the_distribution_too():
-    assert agree(comparisons(lambda n: numba_draws("normal", n)))

@@ -84,13 +84,6 @@ def test_below_is_the_mirror_image():
     assert numba_draws("truncated_normal_negative", 1001, mean).max() < 0
 
 
-@pytest.mark.parametrize("mean", [np.nan, np.inf, -np.inf])
-def test_no_such_mean(mean):
-    assert np.isnan(numba_draws("truncated_normal_positive", 1, mean)[0])
-    assert np.isnan(numba_draws("truncated_normal_negative", 1, mean)[0])
-    assert np.isnan(numba_draws("truncated_normal", 1, mean, 0.0, 1.0)[0])
-
-
 def test_ends_of_intervals():
     lower, upper = np.array([1.0, np.nan, 0.0, 7.0]), np.array([0.5, 0.5, np.nan, 7.0])
     np.testing.assert_array_equal(numba_draws("truncated_normal", 4, 0.0, lower, upper), [np.nan, np.nan, np.nan, 7.0])
@@ -114,10 +107,3 @@ def test_many_side_by_side():
     np.testing.assert_allclose(together, alone, rtol=1e-11, atol=1e-13)
     _, another = side_by_side(mean, sd, mean + sd * ends[:, 0], mean + sd * ends[:, 1], draw=4)
     assert np.mean(np.isclose(together, another)) < 0.01  # the draw number matters
-
-
-def test_side_by_side_without_a_draw():
-    mean, sd = np.array([0.0, np.nan, np.inf, 1.0, 0.0]), np.array([1.0, 1.0, 1.0, 1.0, 0.0])
-    lower, upper = np.array([1.0, 0.0, 0.0, 7.0, -1.0]), np.array([0.5, 1.0, 1.0, 7.0, 1.0])
-    together, _ = side_by_side(mean, sd, lower, upper)
-    np.testing.assert_array_equal(together[:4], [np.nan, np.nan, np.nan, 7.0])

@@ -100,22 +100,28 @@ def test_inverse_wisharts_of_a_block_equal_numba_bit_for_bit(draw_wisharts, k):
     assert np.isnan(draw_wisharts(k + 3.0, -S, now, 5, False)).all()
 
 
+NAN, INF = np.nan, np.inf
+SHAPES, MEANS = [(0.0,), (-1.0,), (NAN,), (INF,)], [(NAN,), (INF,), (-INF,)]
+NONE = {  # parameters that no distribution has
+    "gamma": SHAPES,
+    "log_gamma_draw": SHAPES,
+    "chi_square": SHAPES,
+    "inverse_gaussian": [(0.0, 1.0), (-1.0, 1.0), (1.0, 0.0), (1.0, INF), (NAN, 1.0), (1.0, NAN)],
+    "truncated_normal_positive": MEANS,
+    "truncated_normal_negative": MEANS,
+    "truncated_normal": [(NAN, 0.0, 1.0), (INF, 0.0, 1.0), (-INF, 0.0, 1.0)],
+    "poisson_log_normal": [(-1.0, 0.0, 1.0), (NAN, 0.0, 1.0), (1.0, INF, 1.0), (1.0, 0.0, 0.0)],
+}
+
+
+@pytest.mark.parametrize("family", NONE)
+def test_parameters_of_no_distribution_have_no_draw(family):
+    assert all(np.isnan(numba_draws(family, 1, *parameters)[0]) for parameters in NONE[family])
+
+
 def test_a_wrong_twin_is_noticed(mutants):
     p = parameters("gamma")
     assert np.count_nonzero(twin_draws(mutants, "gamma", N, *p) != numba_draws("gamma", N, *p)) > N // 2
-
-
-def test_source_is_in_order_and_whole():
-    text = cuda_source("polya_gamma", "normal")
-    assert "#include" not in text
-    names = ("log", "uniform", "normal", "gamma_large_shape", "polya_gamma_1")
-    order = [text.index(f"double {name}(") for name in names]
-    assert order == sorted(order)
-    assert text.count("void philox(") == 1
-    assert "truncated_normal" not in text
-    assert "polya" not in cuda_source("normal")
-    with pytest.raises(ValueError, match="found 'beta', needed one of elementary"):
-        cuda_source("beta")
 
 
 KERNEL = """

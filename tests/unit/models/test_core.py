@@ -27,11 +27,6 @@ def test_the_definition():
     assert np.abs(found.values - np.linalg.inv(K)).max() > 0.01  # with 5 of 40 it is another matrix
 
 
-def test_a_core_of_everybody_is_the_whole_inverse():
-    K = models.covariance_of(np.random.default_rng(3), 25)
-    np.testing.assert_allclose(inverse_by_core(K, np.arange(25)).values, np.linalg.inv(K), atol=1e-9)
-
-
 def test_an_animal_of_which_the_core_leaves_nothing():
     K = models.covariance_of(np.random.default_rng(4), 6)
     K[5], K[:, 5] = K[0], K[:, 0]

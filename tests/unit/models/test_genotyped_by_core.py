@@ -77,17 +77,6 @@ def test_draws_diagonal_and_spread(omega):
     np.testing.assert_allclose(root @ root.T, H, atol=1e-9)
 
 
-@pytest.mark.parametrize("omega", OMEGA[1:])
-def test_the_diagonal_of_many_animals_is_estimated(monkeypatch, omega):
-    """Within 5 % for 16 x as many draws; the genotyped have theirs exactly."""
-    monkeypatch.setattr(single_step, "EXACT_UP_TO", 0)
-    monkeypatch.setattr(single_step, "DRAWS", 16 * single_step.DRAWS)
-    kind, inverse = kind_and_inverse(omega)
-    exact = np.linalg.inv(inverse).diagonal()
-    np.testing.assert_allclose(kind.diagonal, exact, rtol=0.05)
-    np.testing.assert_allclose(kind.diagonal[LEVELS], exact[LEVELS], atol=1e-9)
-
-
 @pytest.mark.parametrize("limit", [0, 1e9])
 @pytest.mark.parametrize("omega", OMEGA)
 def test_nothing_of_all_genotyped_with_each_other_is_made(monkeypatch, omega, limit):

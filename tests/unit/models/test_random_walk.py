@@ -58,11 +58,3 @@ def test_the_variance_of_a_step_is_that_in_the_unit_of_the_column(order):
     assert short.variance_of_unit_step == pytest.approx(1 / mean, rel=1e-9)
     assert long.variance_of_unit_step == pytest.approx(1 / (mean * 1000.0 ** (2 * order - 1)), rel=1e-9)
     assert "random walk of order" in short.sentence and short.facts["order"] == order
-
-
-def test_small_gaps_among_large_ones_lose_little():
-    gaps = np.array([1.0, 6e-4, 3.0, 1e-3, 5.0])
-    kind = RandomWalk.build(gaps, np.arange(5) == 0, 2, "day")
-    K, mean = plain(gaps, np.arange(5) == 0, 2)
-    e = np.linalg.solve(dense(kind), np.eye(10)[:, ::2])[::2]
-    np.testing.assert_allclose(e, K / mean, rtol=1e-4)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mmgibbs.models.response import Categories, Count, Interval
+from mmgibbs.models.response import Categories, Interval
 
 NAN, INF = np.nan, np.inf
 
@@ -25,7 +25,3 @@ def test_tally_of_censored_records_by_what_is_known():
         "within an interval": 1,
     }
     assert Interval(0, lower[:1], upper[:1]).tally() == {"exact": 1}
-
-
-def test_tally_of_counts():
-    assert Count(0, np.array([0.0, 3.0, NAN, 0.0]), np.ones(4)).tally() == {"of 0": 2, "above 0": 1}

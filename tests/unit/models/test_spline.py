@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from mmgibbs.models.relationships import spline
-from mmgibbs.models.relationships.spline import NUGGET, Spline, curve_covariance, line_covariance, surface_covariance
+from mmgibbs.models.relationships.spline import NUGGET, Spline, curve_covariance, surface_covariance
 
 X = np.array([0.0, 0.7, 1.0, 2.5, 4.0, 4.1, 6.0])
 
@@ -75,10 +75,3 @@ def test_the_inverse_the_scale_and_draws():
     root = kind.draw(np.eye(12))
     np.testing.assert_allclose(root @ root.T, K, rtol=1e-6, atol=1e-8)
     assert spline.mean_variance(blocks) == pytest.approx(scale)
-
-
-def test_a_line_has_at_most_as_many_segments_as_distances():
-    """Four rows asked for ten segments have those of three."""
-    for found, known in zip(line_covariance(4, 10, 3, 2), line_covariance(4, 3, 3, 2), strict=True):
-        np.testing.assert_array_equal(found, known)
-    assert not np.allclose(line_covariance(4, 3, 3, 2)[0], line_covariance(4, 2, 3, 2)[0])

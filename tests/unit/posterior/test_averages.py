@@ -10,16 +10,6 @@ from mmgibbs.posterior import averages
 from mmgibbs.posterior.averages import LevelAverages
 
 
-def test_groups_are_averaged_and_levels_of_none_left_out():
-    of = LevelAverages.by_group(np.array([1, 0, -1, 1, 0, 1]), ["2000", "2001"])
-    theta = np.arange(12.0).reshape(6, 2)
-    assert of.labels == ("2000", "2001")
-    assert of.of(theta[of.codes]).tolist() == [
-        theta[[1, 4]].mean(axis=0).tolist(),
-        theta[[0, 3, 5]].mean(axis=0).tolist(),
-    ]
-
-
 def test_large_groups_are_spread_evenly(monkeypatch):
     monkeypatch.setattr(averages, "MOST", 5)
     of = LevelAverages.by_group(np.repeat([0, 1], [101, 2]), ["a", "b"])

@@ -108,14 +108,6 @@ def test_a_spoiled_accumulator_is_seen(kind):
     assert not equal(decide(counted(draws, 17, kind)), draws)
 
 
-def test_a_checkpoint_holds_arrays_of_its_own_kind():
-    state = counted(draws_of(40, chains=1))[0].state()
-    assert all(isinstance(array, np.ndarray) for array in state.values())
-    assert sum(a.nbytes for name, a in state.items() if name not in ("counts", "shapes")) == pytest.approx(
-        Decisions("", np.arange(40), WEIGHTS, SELECTED).nbytes, rel=0.05
-    )
-
-
 def test_bins_hold_every_rank_once():
     for m in (2, decisions.EXACT, decisions.EXACT + 1, 4641, 1_000_000):
         bins = rank_bins(m)
@@ -142,15 +134,3 @@ def test_beyond_the_limit_ends_are_those_of_their_bins(monkeypatch):
         assert np.array_equal(decided.rank[2, s], bins[first["high"] + 1] - 1)
         assert np.array_equal(decided.rank[1, s], (bins[first["median"]] + bins[first["median"] + 1] - 1) // 2)
         assert np.array_equal(decided.top[s, 1], stored[6]["p"])
-
-
-def test_perfect_knowledge_is_not_exceeded():
-    decided = decide(counted(draws_of(40)))
-    assert (decided.gain_by_top <= decided.gain_by_mean + 1e-12).all() and (
-        decided.gain_by_mean < decided.scores.mean[1]
-    ).all()
-    assert (
-        np.allclose(decided.top.sum(axis=-1), SELECTED)
-        and (decided.rank[0] <= decided.rank[1]).all()
-        and (decided.rank[1] <= decided.rank[2]).all()
-    )

@@ -50,24 +50,10 @@ def test_known_series():
     assert diagnose(apart)["rhat"] > 1.05
 
 
-def test_the_interval_of_a_skewed_posterior_is_the_shortest():
-    found = diagnose(np.random.default_rng(2).exponential(size=(4, 5000)))
-    assert found["hpd_low"] < 0.01 and found["hpd_high"] == pytest.approx(-np.log(0.05), rel=0.05)
-
-
 @pytest.mark.parametrize("value", [38.841, 0.0, -1e-300, 1e300])
 def test_a_fixed_variance_has_its_value_sd_0_and_blanks(value):
     assert diagnose(np.full((4, 500), value)) == known(mean=value, median=value, sd=0.0)
     assert diagnose(np.full((1, 1), value), fixed=True) == known(mean=value, median=value, sd=0.0)
-
-
-def test_one_draw_has_no_sd():
-    assert diagnose(np.full((1, 1), 3.0)) == known(mean=3.0, median=3.0)
-
-
-def test_one_chain_has_no_rhat():
-    found = diagnose(series(chains=1))
-    assert np.isnan(found["rhat"]) and not np.isnan([v for k, v in found.items() if k != "rhat"]).any()
 
 
 @pytest.mark.parametrize("chains", [1, 2, 5])

@@ -51,17 +51,6 @@ def test_moments_equal_the_formulas_on_stored_draws(chains, n, n_batches, dtype)
         assert np.isnan(pooled.mcse[0]).all() and np.isnan(pooled.ess[0]).all()
 
 
-def test_an_unfinished_batch_counts_for_the_mean_but_not_for_the_mcse():
-    draws = np.random.default_rng(2).normal(size=(1, 25, 3, 1))
-    draws[0, 20:] += 1000  # the last five of 25 draws, in batches of ten
-    pooled = pool(accumulate(draws, n_batches=2, n_draws=20))
-    mean, sd, mcse, B = batch_means_on_stored_draws(draws, 10)
-    assert B == 2 and pooled.n_batches == 2
-    np.testing.assert_allclose(pooled.mean[0], mean)
-    np.testing.assert_allclose(pooled.sd[0], sd)
-    np.testing.assert_allclose(pooled.mcse[0], mcse)
-
-
 def test_a_large_mean_does_not_cancel():
     draws = np.random.default_rng(3).normal(size=(2, 200, 4, 1)) + 1e9
     pooled = pool(accumulate(draws, 10))
@@ -78,16 +67,6 @@ def test_a_level_held_at_a_value_has_sd_and_mcse_0_and_no_ess():
     pooled = pool(accumulate(draws, 10))
     assert pooled.mean[0].ravel().tolist() == [0.0, 0.1 + 0.2]
     assert not pooled.sd[0].any() and not pooled.mcse[0].any() and np.isnan(pooled.ess[0]).all()
-
-
-def test_one_draw_has_a_mean_alone():
-    pooled = pool(accumulate(np.full((1, 1, 2, 1), 3.0), 50))
-    assert (
-        (pooled.mean[0] == 3).all()
-        and np.isnan(pooled.sd[0]).all()
-        and np.isnan(pooled.mcse[0]).all()
-        and np.isnan(pooled.ess[0]).all()
-    )
 
 
 def test_several_terms_are_kept_apart_and_arrays_may_be_views():
@@ -185,11 +164,3 @@ def test_mcse_of_autoregressive_series_is_that_of_theory(rho):
     assert not agrees(mcse * 0.9)  # the limits see an MCSE that is 10 % short
     assert agrees(pooled.sd[0].ravel() / np.sqrt(chains * n)) == (rho == 0)  # draws taken for independent
     assert np.median(pooled.ess[0]) == pytest.approx(chains * n * (1 - rho) / (1 + rho), rel=0.15 if rho else 0.05)
-
-
-def test_chains_that_disagree_enlarge_the_mcse():
-    draws = np.random.default_rng(6).normal(size=(2, 1000, 1, 1))
-    together = pool(accumulate(draws, 50)).mcse[0].item()
-    draws[1] += 3
-    apart = pool(accumulate(draws, 50)).mcse[0].item()
-    assert apart > 5 * together

@@ -94,14 +94,6 @@ def test_a_forgotten_residual_variance_is_noticed():
     assert np.abs(vignette(spoilt) - QGGLMM).max() > 0.01
 
 
-def test_the_vignette_of_qgglmm_poisson():
-    """mu .89, va .54, vp 1.05: mean, phenotypic and additive variance, heritability of the counts."""
-    mean, variance = module.count_moments(np.array([0.89]), np.array([1.05]), np.ones(1))
-    additive = mean**2 * 0.54
-    found = [mean, variance, additive, additive / variance]
-    np.testing.assert_allclose(found, [4.116486, 35.59524, 9.150549, 0.2570723], rtol=1e-6)
-
-
 def test_names():
     name = module.observed_names
     assert name("alive", "", ("no", "yes"), True, False) == ("incidence[alive]", "h2_observed[alive]")

@@ -102,21 +102,6 @@ def test_beef_names_in_order_and_their_values():
     assert found.notes == ()
 
 
-def test_one_unnamed_effect_is_named_by_its_trait():
-    found = parameters([simple("genetic", relationship="pedigree")], [38.841], 62.658)
-    assert list(found.draws) == ["genetic.var[y]", "residual.var[y]", "h2[y]"]
-    assert values(found)["h2[y]"] == pytest.approx(38.841 / (38.841 + 62.658))
-
-
-def test_draws_are_taken_one_by_one():
-    rng = np.random.default_rng(1)
-    G, R = rng.uniform(1, 2, (4, 50, 1, 1)), rng.uniform(1, 2, (4, 50, 1, 1))
-    found = named_parameters(
-        [replace(simple("genetic", relationship="pedigree"), matrix="G.0")], {"G.0": G, "R": R}, ResidualInfo(("y",))
-    )
-    np.testing.assert_array_equal(found.draws["h2[y]"], (G / (G + R))[..., 0, 0])
-
-
 def test_structural_zeros_have_no_name():
     apart = beef(blocks=((0,), (1, 2)))
     found = parameters([apart], [GENETIC], RESIDUAL, (BIRTH, WEANING), residual_blocks=((0,), (1,)))
@@ -164,15 +149,6 @@ def test_a_sire_model_has_no_h2_and_says_why():
     assert (
         "no effect of the animal itself" in found.notes[0] and found.variances_counted["y"]["direct_variance"] is None
     )
-
-
-def test_two_relationships_the_pedigree_gives_h2():
-    found = values(
-        parameters(
-            [simple("dominance", relationship="file"), simple("additive", relationship="pedigree")], [1.0, 3.0], 6.0
-        )
-    )
-    assert found["h2[y]"] == pytest.approx(0.3) and found["ratio[dominance:y]"] == pytest.approx(0.1)
 
 
 def test_without_relationship_there_are_ratios_alone():

@@ -81,13 +81,6 @@ def test_what_is_not_known_yet_is_not_met():
     assert "unknown (a)" in str(rhat) and "unknown (0, level 0" in str(mcse)
 
 
-def test_other_terms_do_not_count():
-    draws = RNG.normal(size=(2, 100, 3, 1))
-    pooled = moments_of(draws)
-    pooled.mcse[0][:] = 100.0
-    assert largest_error(pooled, [], label)[0] == 0.0
-
-
 def test_pauses():
     assert pauses(1000, 1000, 10) == (1000,)
     assert pauses(1000, 1330, 10) == (1000, 1100, 1210, 1330)

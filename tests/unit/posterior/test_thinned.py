@@ -1,7 +1,5 @@
 """Some draws of a long vector: evenly spaced, at most so many, and the same in pieces."""
 
-import pickle
-
 import numpy as np
 import pytest
 
@@ -33,9 +31,3 @@ def test_they_do_not_depend_on_where_a_chain_was_stopped():
         rest.add_vector(np.full(3, float(i)))
     for name, array in whole.state().items():
         np.testing.assert_array_equal(array, rest.state()[name])
-
-
-def test_chains_are_put_one_after_the_other():
-    pool = filled(10, 5).pool([pickle.loads(pickle.dumps(filled(10, 5)))])
-    assert pool.values.shape[0] == 2 and pool.values.dtype == np.float32
-    np.testing.assert_array_equal(pool.side_by_side[:, 0], np.tile(pool.number, 2))

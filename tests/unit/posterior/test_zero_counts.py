@@ -14,12 +14,6 @@ def test_error_is_the_sd_of_the_posterior_under_the_prior_of_jeffreys(n):
     assert zero_count_error(n) == pytest.approx(beta(0.5, n + 0.5).std())
 
 
-def test_it_covers_the_rule_of_three():
-    """Twice the error is within the upper limit 3 / n and above the mean of the posterior."""
-    n = np.array([50, 500, 5000])
-    assert np.all(2 * zero_count_error(n) < 3 / n) and np.all(2 * zero_count_error(n) > 1 / n)
-
-
 def test_only_what_no_draw_has_gets_a_larger_error():
     mean, mcse = np.array([0.0, 1e-5, 0.01, 0.5, 0.99999, 1.0, np.nan]), np.array([0, 1e-6, 1e-4, 0.02, 0, 0, np.nan])
     raised = raise_errors_of_unseen(mean, mcse, 1000, 200.0)
