@@ -217,11 +217,12 @@ def _candidates(asked: Asked, labels: LevelLabels, prepared: Prepared) -> np.nda
     """(m,) int64 level codes: in the order given, or in that of the solutions. Unknown-parent groups are none."""
     wanted = asked.candidates
     if wanted.ids:
-        return _codes(wanted.ids, [f"'{id_}'" for id_ in wanted.ids], "decisions.candidates", labels, asked.term)
+        return _codes(wanted.ids, [quoted(id_) for id_ in wanted.ids], "decisions.candidates", labels, asked.term)
     if wanted.file is not None:
         where = f"decisions.candidates.file: '{wanted.file}'"
         ids = read_ids_file(wanted.file, where, "candidate")
-        return _codes([id_ for _, id_ in ids], [f"'{id_}' (row {row})" for row, id_ in ids], where, labels, asked.term)
+        named = [f"{quoted(id_)} (row {row})" for row, id_ in ids]
+        return _codes([id_ for _, id_ in ids], named, where, labels, asked.term)
     known, order = labels.ids.head(len(labels.ids) - labels.n_groups), np.asarray(labels.order, np.int64)
     order = order[order < len(known)]
     if wanted.born_after is None:

@@ -35,7 +35,8 @@ def read_ids_file(path: Path, where: str, what: str) -> list[tuple[int, str]]:
     first: dict[str, int] = {}
     for row, id_ in ids:
         if first.setdefault(id_, row) != row:
-            raise ConfigError(f"{where}: found '{id_}' twice, in rows {first[id_]} and {row}, needed every {what} once")
+            rows = f"rows {first[id_]} and {row}"
+            raise ConfigError(f"{where}: found {quoted(id_)} twice, in {rows}, needed every {what} once")
     return ids
 
 
