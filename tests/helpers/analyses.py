@@ -50,3 +50,15 @@ def analysis(phenotypes, traits, fixed=None, random=None, *, intercept="auto", *
             "model": {"intercept": intercept, "fixed": fixed or {}, "random": random or {}},
         }
     )
+
+
+def as_mapping(records, traits=("y",), *, random=None, fixed=None, variances=None, method="blup", **sections):
+    """An analysis as an analysis file has it; sections replace those made of the other arguments."""
+    return {
+        "data": {"phenotypes": records},
+        "traits": traits if isinstance(traits, dict) else list(traits),
+        "model": {"fixed": fixed or {}, "random": random or {}},
+        "variances": variances or {},
+        "sampler": {"method": method},
+        "output": {"directory": "run"},
+    } | sections

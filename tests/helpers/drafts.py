@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import polars as pl
 from helpers.support import ROOT
 
 import mmgibbs
 from mmgibbs.data.environments import load_analysis
+from mmgibbs.draft.make import draft
 
 SAMPLES = ROOT / "data_samples"
 ROWS = [f"a{i},{'m' if i % 2 else 'f'},{i % 3},{20 + (i * 7) % 11 + i / 10}" for i in range(40)]
@@ -23,8 +25,19 @@ def accepted(made):
     return load_analysis(made.path)
 
 
-def write(tmp_path, records, pedigree=None):
-    (tmp_path / "r.csv").write_text(records)
-    if pedigree is not None:
-        (tmp_path / "p.csv").write_text(pedigree)
-    return tmp_path / "r.csv", None if pedigree is None else tmp_path / "p.csv"
+def write(tmp_path, records, pedigree=None, genotypes=None):
+    """r.csv, p.csv and snps.csv, each of text, lines or a frame."""
+    paths = []
+    for name, table in (("r.csv", records), ("p.csv", pedigree), ("snps.csv", genotypes)):
+        paths.append(None if table is None else tmp_path / name)
+        if isinstance(table, pl.DataFrame):
+            table.write_csv(tmp_path / name)
+        elif table is not None:
+            (tmp_path / name).write_text(table if isinstance(table, str) else "".join(f"{line}\n" for line in table))
+    return paths[:2] if genotypes is None else paths
+
+
+def made_of(tmp_path, records, pedigree=None, genotypes=None, **options):
+    """What init makes of these tables, in a.yaml."""
+    tables = write(tmp_path, records, pedigree, genotypes)
+    return draft(*tables, output=tmp_path / "a.yaml", overwrite=True, **options)

@@ -29,12 +29,13 @@ REMOVE = object()
 IN_ORDER = "in the order direct:bw, direct:ww, maternal:ww"
 
 
-def changed(path: str, value) -> dict:
-    tree = copy.deepcopy(GOOD)
+def changed(path: str, value, tree: dict = GOOD) -> dict:
+    """The tree with another value at the path; sections that it lacks are added."""
+    tree = copy.deepcopy(tree)
     *above, last = path.split(".")
     node = tree
     for key in above:
-        node = node[key]
+        node = node.setdefault(key, {})
     if value is REMOVE:
         del node[last]
     else:

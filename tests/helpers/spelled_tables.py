@@ -118,6 +118,16 @@ def comma(number):
     return number.replace(".", ",")
 
 
+def grouped(mark, point):
+    """A function that writes a number with a mark between thousands."""
+
+    def write(number):
+        whole, dot, decimals = number.partition(".")
+        return f"{int(whole):,}".replace(",", mark) + point * bool(dot) + decimals
+
+    return write
+
+
 def delimited(rows: Cells, header: Sequence[str] | None = None, separator: str = ",", end: str = "\n") -> str:
     lines = [separator.join(row) for row in ([] if header is None else [header]) + list(rows)]
     return end.join(lines) + end
@@ -175,15 +185,8 @@ def breeding_values(prepared) -> dict[str, np.ndarray]:
     design = prepared.design
     k = [t.name for t in design.terms].index("genetic")
     kin, effects = design.terms[k].relationship.relatives, [e for t in design.terms for e in t.effects]
-    arrays = [
-        design.y,
-        design.weight,
-        kin.sire,
-        kin.dam,
-        kin.dinv,
-        *(e.level for e in effects),
-        *(e.covariates for e in effects),
-    ]
+    of_effects = [array for e in effects for array in (e.level, e.covariates)]
+    arrays = [design.y, design.weight, kin.sire, kin.dam, kin.dinv, *of_effects]
     key = tuple(None if a is None else a.tobytes() for a in arrays)
     if key not in _SOLVED:
         _SOLVED[key] = _solve_dense(design)[k]

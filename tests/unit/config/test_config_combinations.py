@@ -68,62 +68,49 @@ def test_keys_of_a_pedigree_need_one():
     ]
 
 
-def test_a_pedigree_without_header_has_positions():
-    data = {"phenotypes": "p", "pedigree": "q", "pedigree_header": False, "pedigree_columns": {"id": "a"}}
-    assert (
-        message_of({"data": data, "traits": "y"})
-        == "analysis: data.pedigree_columns: names of columns cannot be combined with pedigree_header: false; "
-        "needed positions (1, 2, 3)"
-    )
+RANDOM_REGRESSION = {"level": "animal", "covariates": ["a"], "legendre": {"column": "a", "degree": 1}}
+SAME_NAMES = {"rr": {"level": "a", "legendre": {"column": "t", "degree": 1}}, "rr.0": {"level": "a"}}
+REGRESSION = {"plugin": "lasso", "response": "y", "predictors": "x"}
 
 
-def test_groups_need_a_genetic_effect():
-    data = {"phenotypes": "p", "pedigree": "q", "groups": {"column": "g"}}
-    assert (
-        message_of({"data": data, "traits": "y"})
-        == "analysis: data.groups: found groups, but no random effect has relationship: pedigree"
-    )
-
-
-def test_covariates_or_legendre():
-    effect = {"level": "animal", "covariates": ["a"], "legendre": {"column": "a", "degree": 1}}
-    tree = {"data": {"phenotypes": "p"}, "traits": "y", "model": {"random": {"g": {"effects": {"rr": effect}}}}}
-    assert (
-        message_of(tree)
-        == "analysis: model.random.g.effects.rr: covariates cannot be combined with legendre; needed one of them"
-    )
-
-
-def test_degree_or_legendre():
-    tree = {
-        "data": {"phenotypes": "p"},
-        "traits": "y",
-        "model": {"fixed": {"a": {"kind": "covariate", "degree": 2, "legendre": {"degree": 2}}}},
-    }
-    assert (
-        message_of(tree)
-        == "analysis: model.fixed.a.degree: cannot be combined with legendre, which has a degree of its own; "
-        "needed one of them"
-    )
-
-
-def test_two_components_of_the_same_name():
-    effects = {"rr": {"level": "a", "legendre": {"column": "t", "degree": 1}}, "rr.0": {"level": "a"}}
-    tree = {"data": {"phenotypes": "p"}, "traits": "y", "model": {"random": {"g": {"effects": effects}}}}
-    assert (
-        message_of(tree)
-        == "analysis: model.random.g.effects: two components would both be called 'rr.0:y', needed different names "
-        "for the effects"
-    )
-
-
-def test_a_structured_engine_has_no_effect_partition():
-    tree = changed("sampler", {"engine": "structured", "partition": "effect", "update": "site"})
-    assert (
-        message_of(tree)
-        == "analysis: sampler.partition: found effect, which cannot be combined with engine: structured; needed "
-        "colour or auto, or engine: serial or hybrid"
-    )
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        (
+            {"data": {"pedigree": "q", "pedigree_header": False, "pedigree_columns": {"id": "a"}}},
+            "data.pedigree_columns: names of columns cannot be combined with pedigree_header: false; needed positions "
+            "(1, 2, 3)",
+        ),
+        ({"data": {"widths": [4, 2], "separator": ","}}, "data.widths: cannot be combined with separator"),
+        (
+            {"data": {"pedigree": "q", "groups": {"column": "g"}}},
+            "data.groups: found groups, but no random effect has relationship: pedigree",
+        ),
+        (
+            {"model": {"random": {"g": {"effects": {"rr": RANDOM_REGRESSION}}}}},
+            "model.random.g.effects.rr: covariates cannot be combined with legendre; needed one of them",
+        ),
+        (
+            {"model": {"fixed": {"a": {"kind": "covariate", "degree": 2, "legendre": {"degree": 2}}}}},
+            "model.fixed.a.degree: cannot be combined with legendre, which has a degree of its own; needed one of them",
+        ),
+        (
+            {"model": {"random": {"g": {"effects": SAME_NAMES}}}},
+            "model.random.g.effects: two components would both be called 'rr.0:y', needed different names for the "
+            "effects",
+        ),
+        (
+            {"sampler": {"engine": "structured", "partition": "effect", "update": "site"}},
+            "sampler.partition: found effect, which cannot be combined with engine: structured; needed colour or auto, "
+            "or engine: serial or hybrid",
+        ),
+        ({"model": REGRESSION}, "traits: cannot be combined with model.plugin; needed model.response alone"),
+    ],
+)
+def test_keys_that_do_not_go_together(sections, message):
+    tree = {"traits": "y"} | sections
+    tree["data"] = {"phenotypes": "p"} | tree.get("data", {})
+    assert message_of(tree).startswith(f"analysis: {message}")
 
 
 @pytest.mark.parametrize(
@@ -134,15 +121,12 @@ def test_a_structured_engine_has_no_effect_partition():
             ["model.response: missing, needed for a regression", "model.predictors: missing, needed for a regression"],
         ),
         (
-            {"plugin": "lasso", "response": "y", "predictors": "x", "fixed": {"a": {}}},
+            REGRESSION | {"fixed": {"a": {}}},
             ["model.fixed: cannot be combined with plugin; it belongs to a mixed model"],
         ),
+        (REGRESSION | {"options": 3}, ["model.options: found 3, needed a mapping of options"]),
         (
-            {"plugin": "lasso", "response": "y", "predictors": "x", "options": 3},
-            ["model.options: found 3, needed a mapping of options"],
-        ),
-        (
-            {"plugin": 3.5, "response": "y", "predictors": "x"},
+            REGRESSION | {"plugin": 3.5},
             ["model.plugin: found 3.5, needed the name of a regression, such as horseshoe_probit"],
         ),
     ],
@@ -151,15 +135,9 @@ def test_regressions(model, messages):
     assert message_of({"data": {"phenotypes": "p"}, "model": model}).split("\n") == [f"analysis: {m}" for m in messages]
 
 
-def test_a_regression_takes_no_traits_and_no_variances():
-    model = {"plugin": "lasso", "response": "y", "predictors": "x"}
-    assert (
-        message_of({"data": {"phenotypes": "p"}, "model": model, "traits": "y"})
-        == "analysis: traits: cannot be combined with model.plugin; needed model.response alone"
-    )
-    assert message_of({"data": {"phenotypes": "p"}, "model": model, "variances": {"residual": 3}}).startswith(
-        "analysis: variances.residual: cannot be combined with model.plugin"
-    )
+def test_a_regression_takes_no_variances():
+    tree = {"data": {"phenotypes": "p"}, "model": REGRESSION, "variances": {"residual": 3}}
+    assert message_of(tree).startswith("analysis: variances.residual: cannot be combined with model.plugin")
 
 
 @pytest.mark.parametrize("source", [None, 3, ["a"], object()])

@@ -16,25 +16,7 @@ from mmgibbs.errors import ConfigError
 
 JARGON = ("validation error", "Input should", "pydantic", "Traceback", "type=", "NoneType", "<class", "mmgibbs.config")
 GOOD = [as_yaml_value(parse_yaml(BEEF, "beef")), json.loads(json.dumps(FULL, default=np.ndarray.tolist))]
-WORDS = [
-    "auto",
-    "flat",
-    "fixed",
-    "pedigree",
-    "identity",
-    "animal",
-    "y",
-    "z",
-    "birth_weight",
-    "genetic",
-    "residual",
-    "",
-    " ",
-    "1e-3",
-    ".",
-    "a/b",
-    "~x",
-]
+WORDS = [*"auto flat fixed pedigree identity animal y z birth_weight genetic residual 1e-3 . a/b ~x".split(), "", " "]
 scalars = st.one_of(
     st.none(),
     st.booleans(),
@@ -126,17 +108,6 @@ def test_mutated_dicts(tree):
 
 
 @quick
-@given(mutated())
-def test_mutated_files(tmp_path, tree):
-    path = tmp_path / "a.yaml"
-    try:
-        path.write_text(json.dumps(tree, ensure_ascii=False), encoding="utf-8")
-    except UnicodeEncodeError:
-        return
-    accepted_or_refused_plainly(path)
-
-
-@quick
 @given(
     st.integers(0, len(BEEF)),
     st.integers(0, 12),
@@ -146,14 +117,6 @@ def test_mutated_files(tmp_path, tree):
 def test_mutated_text(tmp_path, start, removed, inserted):
     path = tmp_path / "a.yaml"
     path.write_bytes((BEEF[:start] + inserted + BEEF[start + removed :]).encode("utf-8", "surrogatepass"))
-    accepted_or_refused_plainly(path)
-
-
-@quick
-@given(st.binary(max_size=40), st.integers(0, len(BEEF)))
-def test_mutated_bytes(tmp_path, inserted, start):
-    path = tmp_path / "a.yaml"
-    path.write_bytes(BEEF[:start].encode() + inserted + BEEF[start:].encode())
     accepted_or_refused_plainly(path)
 
 

@@ -34,52 +34,26 @@ def message(tmp_path):
     "content, expected",
     [
         ("", ": is empty, needed an analysis (name, data, traits, model, ...)"),
-        ("# nothing but a remark\n", ": is empty, needed an analysis (name, data, traits, model, ...)"),
         ("- a\n- b\n", ": found a list of 2 values, needed a mapping with keys such as name, data, traits, model"),
-        ("just text\n", ": found 'just text', needed a mapping with keys such as name, data, traits, model"),
         ("traits: [y]\nname: a\ntraits: [z]\n", " line 3: the key 'traits' is written twice in the same mapping"),
         (
-            "model:\n  fixed:\n    sex: {}\n    'sex': {}\n",
-            " line 4: the key 'sex' is written twice in the same mapping",
-        ),
-        (
             "name: !!python/object/apply:os.system [ls]\n",
-            " line 1: the tag 'tag:yaml.org,2002:python/object/apply:os.system' is not accepted in an analysis "
-            "file; write the plain value",
+            " line 1: the tag 'tag:yaml.org,2002:python/object/apply:os.system' is not accepted in an analysis file; "
+            "write the plain value",
         ),
         ("name: !mine x\n", " line 1: the tag '!mine' is not accepted in an analysis file; write the plain value"),
-        (
-            "sampler: !!int '3'\n",
-            " line 1: the tag 'tag:yaml.org,2002:int' is not accepted in an analysis file; write the plain value",
-        ),
         ("[a, b]: 3\n", " line 1: found a list of 2 values as a key, needed a name"),
-        ("~: 3\n", " line 1: found nothing as a key, needed a name"),
         ("a: 1\n---\nb: 2\n", " line 2: a second document begins ('---'), needed one analysis per file"),
-        (
-            "a: *b\n",
-            " line 1: '*b' refers to something that is not written before it; text beginning with * needs "
-            "quotation marks",
-        ),
-        (
-            "a: &a [*a]\n",
-            " line 1: '*a' refers to something that is not written before it; text beginning with * needs "
-            "quotation marks",
-        ),
+        ("a: *b\n", " line 1: '*b' refers to something that is not written before it; text beginning with * needs"),
         ("a: " + "[" * 40 + "]" * 40, " line 1: lists or mappings are nested more than 30 levels deep"),
         ("name: x\nmodel:\n\tfixed: {}\n", "; indent with blanks, not tabs"),
         ("name: a: b\n", "; check the indentation, and put text that holds ': ' in quotation marks"),
         ("name: [a\n", ": is not valid YAML"),
-        ("name: 'a\n", ": is not valid YAML"),
         ("name: @a\n", " line 1, column 7: is not valid YAML"),
         ("name: x\nb\x00c\n", ": is not readable text: "),
         ('name: "\\ud800"\n', ""),
-        ('name: "\\Uffffffff"\n', ""),
         ("name: gr\xfc\xdfe\n".encode("latin-1"), " line 1: byte 0xfc is not UTF-8 text; save the file as UTF-8"),
-        ("name: x\n".encode("utf-16"), " line 1: byte 0xff is not UTF-8 text; save the file as UTF-8"),
-        (
-            b"x" * (MOST_BYTES + 1),
-            ": has 4,000,001 bytes, an analysis file has at most 4,000,000; is this a data file?",
-        ),
+        (b"x" * (MOST_BYTES + 1), ": has 4,000,001 bytes, an analysis file has at most 4,000,000; is this a data"),
     ],
     ids=lambda v: None if isinstance(v, bytes) and len(v) > 100 else repr(v)[:40],
 )
@@ -87,23 +61,22 @@ def test_refused(message, content, expected):
     assert expected in message(content)
 
 
-def test_a_bomb_of_references(message):
-    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"] + [
-        f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 12)
-    ]
-    assert "more than 100,000 values (references unfolded)" in message("\n".join(lines))
+BOMB = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+BOMB += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 12)]
 
 
-def test_a_million_values(message):
-    assert "more than 100,000 values" in message(HEAD + "output: {save_levels: {herd: [" + "1," * 1_000_000 + "]}}\n")
-
-
-def test_a_million_brackets(message):
-    assert "nested more than 30 levels deep" in message("a: " + "[" * 1_000_000)
-
-
-def test_a_number_of_a_million_digits(message):
-    assert "sampler.seed: found '111111" in message(HEAD + f"sampler: {{seed: {'1' * 1_000_000}}}\n")
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("\n".join(BOMB), "more than 100,000 values (references unfolded)"),
+        (HEAD + "output: {save_levels: {herd: [" + "1," * 1_000_000 + "]}}\n", "more than 100,000 values"),
+        ("a: " + "[" * 1_000_000, "nested more than 30 levels deep"),
+        (HEAD + f"sampler: {{seed: {'1' * 1_000_000}}}\n", "sampler.seed: found '111111"),
+    ],
+    ids=["bomb", "values", "brackets", "digits"],
+)
+def test_a_million(message, content, expected):
+    assert expected in message(content)
 
 
 def test_a_folder_a_device_and_nothing(tmp_path):
@@ -142,16 +115,10 @@ def test_a_byte_order_mark_is_no_character(tmp_path):
     assert load_config(path).traits[0].name == "y"
 
 
-def test_anchors_are_unfolded():
+def test_anchors_are_unfolded_and_quoted_text_is_told_apart():
     assert parse_yaml("a: &x [1, '2']\nb: *x\n", "t") == {"a": ["1", "2"], "b": ["1", "2"]}
-
-
-def test_plain_and_quoted_text_are_told_apart():
     tree = parse_yaml("[1, '1', \"1\", x, !!str 1]", "t")
     assert [isinstance(v, Plain) for v in tree] == [True, False, False, True, False]
-
-
-# ------------------------------------------------------------------------------------------------ from Python
 
 
 def deep(n: int):

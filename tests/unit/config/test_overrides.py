@@ -8,32 +8,16 @@ from mmgibbs.errors import ConfigError
 
 
 def test_overrides_change_single_values_and_whole_sections(beef):
-    a = load_config(
-        beef,
-        [
-            "sampler.samples=100",
-            "sampler.thin=1e1",
-            "data.missing=['', -9]",
-            "model.random.herd={level: h}",
-            "sampler.seed=1",
-            "sampler.seed=2",
-        ],
-    )
+    of_sampler = ["sampler.samples=100", "sampler.thin=1e1", "sampler.seed=1", "sampler.seed=2"]
+    a = load_config(beef, [*of_sampler, "data.missing=['', -9]", "model.random.herd={level: h}"])
     assert a.sampler.samples == 100 and a.sampler.thin == 10 and a.sampler.seed == 2 and a.sampler.chains == 4
     assert a.data.missing == ("", "-9")
     assert a.model.random["herd"].effects[""].level == "h"
 
 
 def test_overrides_reach_into_short_forms(beef):
-    a = load_config(
-        beef,
-        [
-            "model.fixed.sex.column=s",
-            "traits.weaning_weight.missing=[-9]",
-            "variances.residual.fixed=yes",
-            "model.random.herd.level=h",
-        ],
-    )
+    changed = ["model.fixed.sex.column=s", "traits.weaning_weight.missing=[-9]", "model.random.herd.level=h"]
+    a = load_config(beef, [*changed, "variances.residual.fixed=yes"])
     assert a.model.fixed["sex"].column == "s" and a.traits[1].missing == ("-9",) and a.traits[0].missing == ()
     assert a.variances.residual.fixed and a.variances.residual.start == ((12.0, 10.0), (10.0, 160.0))
     assert load_config(
@@ -53,11 +37,8 @@ def test_null_removes_an_effect_or_a_setting(null):
     assert list(load_config(analysis | {"variances": {}}).model.random) == ["a", "b"], "the caller's dict is unchanged"
 
 
-def test_null_within_a_value_is_as_in_a_file():
+def test_overrides_of_null_and_of_names_with_a_dot():
     assert list(load_config(small(), ["model.fixed={sex: null}"]).model.fixed) == ["sex"]
-
-
-def test_overrides_find_names_that_hold_a_dot():
     a = load_config(small(traits={"weight.200": {}}), ["traits.weight.200.column=w200"])
     assert a.traits[0].column == "w200"
 
