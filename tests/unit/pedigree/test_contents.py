@@ -87,13 +87,10 @@ def test_a_cell_of_several_lines_is_kept(tmp_path):
     assert table(tmp_path, 'a,b\n"x\n,\n,,",2\n').read().rows() == [("x\n,\n,,", "2")]
 
 
-def test_blank_rows_of_a_frame():
+def test_blank_rows_and_columns_are_read_past(tmp_path):
     read = open_table(pl.DataFrame({"a": [1, None, 2], "b": [None, None, "x"]}))
     assert read.read().rows() == [("1", None), ("2", "x")] and read.lines().tolist() == [1, 3]
     assert read.notes == ("table: 1 row without a value read past (the first: row 2)",)
-
-
-def test_columns_without_name_and_value_are_read_past(tmp_path):
     read = table(tmp_path, "a,b,,\n1,2,,\n3,4,,\n")
     assert read.names == ("a", "b") and read.read().rows() == [("1", "2"), ("3", "4")]
     assert read.notes == ("t.csv: 2 columns without a name and without a value read past",)
@@ -115,10 +112,9 @@ def test_kept_rows_keep_their_lines(tmp_path):
 
 
 def test_a_line_of_names_longer_than_a_megabyte(tmp_path):
-    """A table of 150,000 columns; its names take 1.1 MB."""
-    n = 150_000
-    read = table(tmp_path, ",".join(f"s{i}" for i in range(n)) + "\n" + ",".join(str(i % 3) for i in range(n)) + "\n")
-    assert len(read.names) == n and read.read([f"s{n - 1}"]).rows() == [(str((n - 1) % 3),)]
+    names = [f"s{i}" + "x" * 60_000 for i in range(20)]
+    read = table(tmp_path, ",".join(names) + "\n" + ",".join(map(str, range(20))) + "\n")
+    assert read.names == tuple(names) and read.read([names[-1]]).rows() == [("19",)]
 
 
 def test_a_gzip_file_of_zeros_is_refused_at_once(tmp_path):

@@ -8,10 +8,10 @@ import sys
 import threading
 import time
 import zipfile
-import zlib
 
 import numba
 import pytest
+from helpers.selection import first
 from helpers.support import ROOT
 
 from pedigree import kernel_store, kernels
@@ -58,15 +58,6 @@ def test_what_one_process_compiles_the_next_one_has(make, tmp_path):
     assert second.has_kernel("add") and second.has_kernel() and not second.has_kernel("subtract")
     assert second.n_compiled == first.n_compiled == 0 and first.is_lasting
     assert sorted(p.name for p in (tmp_path / "cache").iterdir()) == [f"{NAME}.lock", f"{NAME}.zip"]
-
-
-def test_a_process_loads_what_others_save_later(make):
-    first, second = make(), make()
-    compile_kernel(first)
-    first.save()
-    assert contents(second) == {}
-    second.load()
-    assert contents(second) == contents(first)
 
 
 def test_what_a_process_has_is_neither_read_nor_written_again(make, monkeypatch):
@@ -138,16 +129,6 @@ def test_an_exchange_that_cannot_save_loses_nothing(make, monkeypatch):
     assert store.n_compiled == 1 and len(contents(store)) == 2
 
 
-def test_a_further_form_is_added(make):
-    first = make()
-    compile_kernel(first, forms=(b"one",))
-    first.save()
-    second = make()
-    compile_kernel(second, forms=(b"one", b"two"))
-    second.save()
-    assert contents(make()) == contents(second)
-
-
 def damage(data: bytes, how: str, at: int) -> bytes:
     if how == "emptied":
         return b""
@@ -166,7 +147,7 @@ def test_damaged_entries_are_not_taken(how, make, tmp_path):
     first.save()
     good, archive = contents(first), tmp_path / "cache" / f"{NAME}.zip"
     whole, lost = archive.read_bytes(), 0
-    for at in range(0, len(whole), 1 if how == "emptied" else 7):
+    for at in range(0, len(whole), 1 if how == "emptied" else 23):
         archive.write_bytes(damage(whole, how, at))
         entries = kernel_store._read(archive, {})
         assert all(good[name.split("/")[1]] == content for name, content in entries.items())
@@ -235,18 +216,17 @@ def test_where_no_folder_can_be_written_the_processes_of_a_run_share_one(make, n
     assert not parent.folder.exists()
 
 
-def test_nothing_is_kept_where_nothing_can_be_written(make, monkeypatch):
-    monkeypatch.setattr(kernel_store, "_is_writable", lambda folder: False)
+@pytest.mark.parametrize("why", ["not writable", "full"])
+def test_nothing_is_kept_where_nothing_can_be_written(why, make, monkeypatch):
+    full = shutil.disk_usage(".")._replace(free=1000)
+    if why == "full":
+        monkeypatch.setattr(kernel_store.shutil, "disk_usage", lambda folder: full)
+    else:
+        monkeypatch.setattr(kernel_store, "_is_writable", lambda folder: False)
     store = KernelStore(NAME, [])
     assert store.folder is None and store.archive is None and not store.has_kernel() and not store.is_lasting
     store.save()
     store.close()
-
-
-def test_a_full_disk(make, monkeypatch):
-    full = shutil.disk_usage(".")._replace(free=1000)
-    monkeypatch.setattr(kernel_store.shutil, "disk_usage", lambda folder: full)
-    assert KernelStore(NAME, []).folder is None
 
 
 def test_a_disk_that_fills_up_stops_nothing(make, monkeypatch, tmp_path):
@@ -382,18 +362,18 @@ def show(folder, **environment):
     return tuple(json.loads(done.stdout))
 
 
-def test_a_second_process_compiles_nothing_and_damage_is_made_good(tmp_path):
+@pytest.mark.parametrize("is_damaged", first(1, [False, True]))
+def test_a_second_process_compiles_nothing_and_damage_is_made_good(is_damaged, tmp_path):
     places = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "TMPDIR": str(tmp_path / "temporary")}
     (tmp_path / "temporary").mkdir()
     value, hits = show(ROOT, **places)
     assert hits == 0
-    assert show(ROOT, **places) == (value, 1)
     (archive,) = (tmp_path / "cache").glob("*.zip")
-    whole = archive.read_bytes()
-    archive.write_bytes(whole[: len(whole) // 2])
-    assert show(ROOT, **places) == (value, 0)
+    if is_damaged:
+        archive.write_bytes(archive.read_bytes()[:-100])
+        assert show(ROOT, **places) == (value, 0)
     assert show(ROOT, **places) == (value, 1)
-    assert zlib.crc32(archive.read_bytes()) and list((tmp_path / "temporary").iterdir()) == []
+    assert list((tmp_path / "temporary").iterdir()) == []
 
 
 FIRST = """
@@ -411,18 +391,18 @@ print(F.tolist(), compiled > 0)
 
 
 @pytest.mark.slow
-def test_twenty_first_runs_at_once(tmp_path):
+def test_many_first_runs_at_once(tmp_path):
     """On an empty cache: all have the same result, one of them compiles, and nothing else is left."""
     (tmp_path / "temporary").mkdir()
     places = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "TMPDIR": str(tmp_path / "temporary")}
     environment = {k: v for k, v in os.environ.items() if not k.startswith("COVERAGE_")} | places
     pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     command = [sys.executable, "-c", FIRST]
-    started = [subprocess.Popen(command, cwd=ROOT, env=environment, **pipes) for _ in range(20)]
+    started = [subprocess.Popen(command, cwd=ROOT, env=environment, **pipes) for _ in range(6)]
     outcomes = [process.communicate() for process in started]
-    assert [process.returncode for process in started] == [0] * 20, outcomes
+    assert [process.returncode for process in started] == [0] * 6, outcomes
     expected = "[0.0, 0.0, 0.0, 0.0, 0.25, 0.375]"
-    assert sorted(out for out, _ in outcomes) == [f"{expected} False\n"] * 19 + [f"{expected} True\n"]
+    assert sorted(out for out, _ in outcomes) == [f"{expected} False\n"] * 5 + [f"{expected} True\n"]
     assert sorted(p.suffix for p in (tmp_path / "cache").iterdir()) == [".lock", ".zip"]
     assert list((tmp_path / "temporary").iterdir()) == []
 

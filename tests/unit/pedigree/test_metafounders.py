@@ -58,13 +58,10 @@ def test_populations_that_are_as_unlike_as_can_be():
     np.testing.assert_allclose(F, np.diag(tabular.with_metafounders(sire, dam, gamma))[:60] - 1, atol=1e-12)
 
 
-def test_gamma_near_zero_is_the_unrelated_base():
+def test_gamma_of_numbers_and_near_zero():
     sire, dam = with_metafounders(400, 4, 2)
     F = inbreeding_with_metafounders(sire, dam, 1e-12 * np.eye(2))
     np.testing.assert_allclose(F, inbreeding(sire, dam), atol=1e-11)
-
-
-def test_a_line_of_metafounder_parents_is_as_related_as_gamma_says():
     sire, dam = np.array([2, 2], np.int32), np.array([2, 3], np.int32)  # both parents of one pool; of two pools
     gamma = np.array([[0.6, 0.2], [0.2, 0.5]])
     np.testing.assert_allclose(inbreeding_with_metafounders(sire, dam, gamma), [0.3, 0.1])

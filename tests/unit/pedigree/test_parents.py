@@ -5,8 +5,6 @@ import re
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import pedigree.parents
 from pedigree.errors import PedigreeError
@@ -41,18 +39,6 @@ def assert_same(p, tmp_path, **options):
     assert p.sire.tolist() == clean.sire.tolist() and p.dam.tolist() == clean.dam.tolist()
 
 
-# ------------------------------------------------------------------------------------------------ codes for unknown
-
-
-@pytest.mark.parametrize(
-    "unknown", [("0", "0"), ("0.0", "00"), ("NA", "na"), ("0,0", "000"), ("\u00a00", "-0"), ("Na", ""), ("0", "0.00")]
-)
-def test_the_usual_codes_in_any_spelling(tmp_path, unknown):
-    p = read(tmp_path, herd(unknown=unknown))
-    assert_same(p, tmp_path)
-    assert not p.warnings
-
-
 @pytest.mark.parametrize(
     "unknown",
     [(".", "."), ("-", "-"), ("*", "?"), ("UNK", "UNK"), ("Unknown", "unknown "), ("-9", "-9"), ("-999", "-1"),
@@ -68,15 +54,6 @@ def test_other_codes_are_unknown_with_a_warning(tmp_path, unknown):
     assert not read(tmp_path, herd(unknown=unknown), unknown=("", *(u.strip() for u in unknown))).warnings
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.sampled_from(["unk", "na", "n/a", "none", "null", "nan", "missing", "0", ".", "?", "-9"]),
-    st.sampled_from([str, str.upper, str.title, lambda c: f" {c}", lambda c: f"{c}\u00a0", lambda c: f"\u200b{c}"]),
-)
-def test_codes_in_any_spelling(tmp_path, code, spell):
-    assert_same(read(tmp_path, herd(unknown=(spell(code), spell(code)))), tmp_path)
-
-
 @pytest.mark.parametrize("code", ["UNK", "none", "Unknown"])
 def test_an_animal_with_a_row_is_an_animal(tmp_path, code):
     """Whatever its name: also where it is a parent."""
@@ -85,12 +62,9 @@ def test_an_animal_with_a_row_is_an_animal(tmp_path, code):
     assert p.ids[int(p.dam[p.codes(pl.Series(["c"]))[0]])] == code
 
 
-def test_without_codes_every_text_is_an_animal(tmp_path):
+def test_codes_are_a_choice_and_no_recorded_animals(tmp_path):
     p = read(tmp_path, [("a", ".", "0")], unknown=())
     assert set(p.ids) == {"a", ".", "0"}
-
-
-def test_recorded_animals_of_a_code_are_not_added(tmp_path):
     p = read(tmp_path, herd(), founders=["UNK", ".", "F1", "new", "0.0"])
     assert set(p.ids) - {f"F{i}" for i in range(1, N + 1)} == {"new"}
 
@@ -134,9 +108,6 @@ def test_an_animal_of_both_sexes_without_a_row_may_be_a_code(tmp_path, hint):
         read(tmp_path, rows)
 
 
-# ------------------------------------------------------------------------------------------------ spellings
-
-
 @pytest.mark.parametrize("spell", [lambda i: f"{i}.0", lambda i: f"{i}.00"])
 @pytest.mark.parametrize("columns", ["both", "sire", "dam"])
 def test_whole_numbers_written_as_floats(tmp_path, spell, columns):
@@ -148,28 +119,25 @@ def test_whole_numbers_written_as_floats(tmp_path, spell, columns):
     assert not p.warnings and any("written as a number with '.0'" in note for note in p.notes)
 
 
-SPELLINGS = [
-    str.lower,
-    str.upper,
-    lambda i: i.replace("-", "\u2013"),
-    lambda i: i.replace("-", " - "),
-    lambda i: f"\ufeff{i}",
-]
-SPELLINGS += [lambda i: i[0] + "\u200b" + i[1:], lambda i: "".join(chr(ord(c) + 0xFEE0) for c in i)]
+DASHED = "De-{:03d}".format
 
 
-@pytest.mark.parametrize("spell", SPELLINGS)
-def test_parents_in_another_spelling_are_refused(tmp_path, spell):
-    rows = herd(name=lambda i: f"De-{i:03d}", sire=spell)
-    with pytest.raises(
-        PedigreeError, match="72 of 72 known sires and dams have no row as they are written, and one in"
-    ):
-        read(tmp_path, rows)
-
-
-@pytest.mark.parametrize(("name", "spell"), [(str, lambda i: f"00{i}"), (lambda i: f"0{i}", lambda i: i.lstrip("0"))])
-def test_parents_with_other_zeros_are_refused(tmp_path, name, spell):
-    with pytest.raises(PedigreeError, match="have no row as they are written, and one in another spelling, such as"):
+@pytest.mark.parametrize(
+    ("name", "spell"),
+    [
+        (DASHED, str.lower),
+        (DASHED, str.upper),
+        (DASHED, lambda i: i.replace("-", "\u2013")),
+        (DASHED, lambda i: i.replace("-", " - ")),
+        (DASHED, lambda i: f"\ufeff{i}"),
+        (DASHED, lambda i: i[0] + "\u200b" + i[1:]),
+        (DASHED, lambda i: "".join(chr(ord(c) + 0xFEE0) for c in i)),
+        (str, lambda i: f"00{i}"),
+        (lambda i: f"0{i}", lambda i: i.lstrip("0")),
+    ],
+)
+def test_parents_in_another_spelling_are_refused(tmp_path, name, spell):
+    with pytest.raises(PedigreeError, match="known sires and dams have no row as they are written, and one in another"):
         read(tmp_path, herd(name=name, sire=spell))
 
 
@@ -192,23 +160,6 @@ def test_007_and_7_are_two_animals(tmp_path):
     assert p.n_animals == 5 and not p.warnings and len(p.notes) == 1
 
 
-@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.sets(st.text("ABab01 -", min_size=1, max_size=4).map(str.strip).filter(bool), min_size=4, max_size=12))
-def test_ids_that_all_have_rows_are_never_questioned(tmp_path, ids):
-    """However alike they are."""
-    from pedigree.spelling import are_unknown_codes
-
-    ids = sorted(ids)
-    if are_unknown_codes(pl.Series(ids)).any():
-        return
-    rows = [(i, "", "") for i in ids[:2]] + [(i, ids[0], ids[1]) for i in ids[2:]]
-    p = read(tmp_path, rows, columns={"id": "id", "sire": "sire", "dam": "dam"})
-    assert p.n_animals == len(ids) and not p.warnings
-
-
-# ------------------------------------------------------------------------------------------------ codes of ids
-
-
 def test_ids_with_and_without_the_zero_of_a_float(tmp_path):
     p = read(tmp_path, herd(name=str))
     ids = pl.Series("animal", ["9.0", "9", None, "9.5", "77.0", "10.00"])
@@ -228,18 +179,13 @@ def test_a_code_with_a_row_is_questioned_where_it_is_a_parent(tmp_path, code):
 
 @pytest.mark.parametrize("name", ["1.23457E+11", "2.5e+12", "9,87654E+14"])
 def test_ids_that_a_spreadsheet_has_rounded_are_refused(tmp_path, name):
-    with pytest.raises(
-        PedigreeError, match="row 3: the id '.*' .column 'id'. is a number that has lost digits; needed all"
-    ):
+    with pytest.raises(PedigreeError, match="row 3: the id '.*' .column 'id'. is a number that has lost digits;"):
         read(tmp_path, [("a", "", ""), (name, "", "")])
 
 
 @pytest.mark.parametrize("name", ["1e+05", "1.5E+1", "1.25E+2", "KE+11", "1E5", "12E+7"])
 def test_ids_that_only_look_rounded_are_ids(tmp_path, name):
     assert name in read(tmp_path, [("a", "", ""), (name, "", "a")]).ids
-
-
-# ------------------------------------------------------------------------------------------------ groups
 
 
 def grouped(tmp_path, groups):
@@ -285,9 +231,7 @@ def herd_with_code(code):
 def test_a_number_of_nines_that_is_sire_and_dam_is_found_or_refused(tmp_path, code):
     """99999999 is smaller than the ids, and both parents of one animal in twelve."""
     rows = herd_with_code(code)
-    with pytest.raises(
-        PedigreeError, match=f"'{code}' is both sire and dam of .* if it means an unknown parent, add it"
-    ):
+    with pytest.raises(PedigreeError, match=f"'{code}' is both sire and dam of .* if it means an unknown parent, add"):
         read(tmp_path, rows)
     columns = [pl.Series([row[k] or None for row in rows], dtype=pl.String) for k in range(3)]
     assert find_codes(columns[0], columns[1:]).to_list() == [code]

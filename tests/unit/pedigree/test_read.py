@@ -1,11 +1,8 @@
 """From a pedigree table to checked codes: columns, ids, founders, every refusal with its row."""
 
-import gzip
-
 import numpy as np
 import polars as pl
 import pytest
-from helpers.support import shared_data
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference import tabular
@@ -30,9 +27,6 @@ def as_names(p):
     return {p.ids[i]: (name[p.sire[i]], name[p.dam[i]]) for i in range(p.n_animals)}
 
 
-# ------------------------------------------------------------------------------------------------ what is read
-
-
 def test_shuffled_rows_with_founders_without_rows(tmp_path):
     p = read(tmp_path, "id,sire,dam\nc,a,b\nd,x,c\n\na,0,\nb,NA,y\n")
     assert as_names(p) == {
@@ -46,25 +40,19 @@ def test_shuffled_rows_with_founders_without_rows(tmp_path):
     assert p.birth is None and p.groups == ()
 
 
-def test_order_of_a_sorted_file_is_kept(tmp_path):
+def test_order_and_ids_stay_as_they_are(tmp_path):
     p = read(tmp_path, "id,sire,dam\nz,,\na,,\nm,z,a\n")
     assert p.ids.to_list() == ["z", "a", "m"] and p.file_order.tolist() == [0, 1, 2]
-
-
-def test_ids_stay_text(tmp_path):
     p = read(tmp_path, "id,sire,dam\n007,,\n7,007,\n1e3,,7\n")
     assert as_names(p) == {"007": (None, None), "7": ("007", None), "1e3": (None, "7")}
 
 
-def test_codes(tmp_path):
+def test_codes_and_founders_added_on_request(tmp_path):
     p = read(tmp_path, "id,sire,dam\nc,a,b\n")
     codes = p.codes(pl.Series("animal", ["c", None, "q", "a", "c"]))
     assert codes.name == "animal" and codes.dtype == pl.Int32
     assert [None if c is None else p.ids[c] for c in codes] == ["c", None, None, "a", "c"]
     assert p.codes(pl.Series("animal", [], pl.String)).len() == 0
-
-
-def test_founders_added_on_request(tmp_path):
     p = read(tmp_path, "id,sire,dam\nc,a,b\n", founders=["new", "a", None, "new", "c", "other", "0"])
     assert set(as_names(p)) == {"a", "b", "c", "new", "other"}
     assert as_names(p)["new"] == (None, None)
@@ -81,50 +69,20 @@ def test_unknown_values_are_a_choice(tmp_path):
     assert as_names(read(tmp_path, "id,sire,dam\nc,NA,0\n", unknown=()))["c"] == ("NA", "0")
 
 
-FORMATS = {
-    "p.csv": "animal,sire,dam\nc,a,b\nb,,\n",
-    "semicolon.csv": "animal;sire;dam\nc;a;b\nb;;\n",
-    "p.tsv": "animal\tsire\tdam\nc\ta\tb\nb\t\t\n",
-    "p.txt": "animal sire dam\n  c   a b\nb 0  0\n",
-    "quoted.csv": '"animal","sire","dam"\r\n"c","a","b"\r\n"b","",""\r\n',
-}
-
-
-@pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("compressed", [False, True])
-def test_formats(tmp_path, name, compressed):
-    content = FORMATS[name].encode()
-    p = read(tmp_path, gzip.compress(content) if compressed else content, name + ".gz" * compressed)
-    assert as_names(p) == {"c": ("a", "b"), "a": (None, None), "b": (None, None)}
-
-
 def test_frames_and_parquet(tmp_path):
     frame = pl.DataFrame({"id": [1, 2, 3], "sire": [0, None, 1], "dam": [None, None, 2.0]})
     expected = {"1": (None, None), "2": (None, None), "3": ("1", "2")}
     assert as_names(read_pedigree(frame)) == expected
     frame.write_parquet(tmp_path / "p.parquet")
     assert as_names(read_pedigree(tmp_path / "p.parquet")) == expected
+    twice = pl.DataFrame([[1, None, None], [1, 5, None]], schema=dict.fromkeys(frame.columns, pl.Int64), orient="row")
     with pytest.raises(PedigreeError, match="herd book row 2: animal '1' has a row already, row 1"):
-        read_pedigree(
-            pl.DataFrame(
-                {"id": [1, 1], "sire": [None, 5], "dam": [None, None]},
-                schema=dict.fromkeys(["id", "sire", "dam"], pl.Int64),
-            ),
-            name="herd book",
-        )
+        read_pedigree(twice, name="herd book")
 
 
-def test_shared_files_are_read():
-    p = read_pedigree(shared_data("data/simdata/simped.txt"))
-    assert p.n_animals == 4641 and (p.row == np.arange(1, 4642)).all()
-    p = read_pedigree(shared_data("data/gryphon/gryphonped.csv"))
-    assert p.n_animals == 1309 and p.notes == ("columns recognised: id = 'id', sire = 'father', dam = 'mother'",)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_shuffled_text_to_inverse(tmp_path, seed):
+def test_shuffled_text_to_inverse(tmp_path):
     """From shuffled csv to A-inverse times the tabular A = I, through ids only."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     n = 60
     sires = [f"K{2 * rng.integers(0, i // 2)}" if i > 4 else "" for i in range(n)]
     dams = [f"K{2 * rng.integers(0, i // 2) + 1}" if i > 6 else "0" for i in range(n)]
@@ -137,9 +95,6 @@ def test_shuffled_text_to_inverse(tmp_path, seed):
     assert np.diag(A).max() > 1.1
     inverse = a_inverse_csr(relatives(p.sire, p.dam, inbreeding(p.sire, p.dam))).toarray()
     assert inverse[np.ix_(by_age, by_age)] @ A == pytest.approx(np.eye(n), abs=1e-10)
-
-
-# ------------------------------------------------------------------------------------------------ columns and header
 
 
 @pytest.mark.parametrize(
@@ -182,10 +137,12 @@ def test_a_header_without_parents_is_no_pedigree(tmp_path, text, named):
         read_pedigree(frame)
 
 
-def test_a_header_without_parents_may_be_told(tmp_path):
+def test_a_header_may_be_told_or_denied(tmp_path):
     for columns in ({"id": "Nr", "sire": "V", "dam": "M"}, {"id": 1, "sire": 2, "dam": 3}):
         p = read(tmp_path, "Nr,V,M\nc,a,b\n", columns=columns, header=True)
         assert as_names(p)["c"] == ("a", "b") and "Nr" not in as_names(p)
+    assert "Nr" in as_names(read(tmp_path, "Nr,V,M\nc,a,b\n", header=False))
+    assert "id" in as_names(read(tmp_path, "id,sire,dam\nc,a,b\n", header=False))
 
 
 @pytest.mark.parametrize("first", ["K1 0 0", "K1 V7 M8", "c a b", "x NA y", "a u v"])
@@ -198,21 +155,12 @@ def test_a_first_line_that_is_an_animal_is_no_header(tmp_path, first):
     )
 
 
-def test_header_can_be_stated(tmp_path):
-    assert "Nr" in as_names(read(tmp_path, "Nr,V,M\nc,a,b\n", header=False))
-    assert "id" in as_names(read(tmp_path, "id,sire,dam\nc,a,b\n", header=False))
-
-
 def test_columns_by_position_and_name(tmp_path):
     text = "9,c,a,b,2001\n9,d,c,b,2004\n"
     p = read(tmp_path, text, columns={"id": 2, "sire": 3, "dam": 4, "birth": 5})
     assert as_names(p)["d"] == ("c", "b") and p.row.max() == 2 and np.nanmax(p.birth) == 2004
-    p = read(
-        tmp_path,
-        "k,i,s,d\n" + text.replace(",2001", "").replace(",2004", ""),
-        columns={"id": 2, "sire": 3, "dam": 4},
-        header=True,
-    )
+    text = "k,i,s,d\n9,c,a,b\n9,d,c,b\n"
+    p = read(tmp_path, text, columns={"id": 2, "sire": 3, "dam": 4}, header=True)
     assert as_names(p)["d"] == ("c", "b") and p.row.max() == 3
     p = read(tmp_path, "dam,sire,id\nc,a,b\n", columns={"id": "dam", "sire": "sire", "dam": "id", "birth": None})
     assert as_names(p)["c"] == ("a", "b")
@@ -221,37 +169,16 @@ def test_columns_by_position_and_name(tmp_path):
 @pytest.mark.parametrize(
     ("text", "columns", "message"),
     [
-        (
-            "a,b,c\n1,0,0\n",
-            {"id": "a", "sire": "b", "dam": "d"},
-            "pedigree.csv: there is no column 'd'; found: 'a', 'b', 'c'",
-        ),
-        (
-            "animal,b,c\n1,0,0\n",
-            {"id": "animals", "sire": "b", "dam": "c"},
-            "pedigree.csv: there is no column 'animals'; nearest: 'animal'",
-        ),
+        ("a,b,c\n1,0,0\n", {"id": "a", "sire": "b", "dam": "d"}, "pedigree.csv: there is no column 'd'; found: 'a',"),
         ("1,0,0\n", {"id": 1, "sire": 2, "dam": 4}, "pedigree.csv: there is no column 4; found 3 columns"),
         (
             "a,b,c\n1,0,0\n",
             {"id": "a", "sire": "b"},
             "pedigree.csv: which column is the dam\\? It may be 'c'; where there are no dams, state dam: null. ",
         ),
-        (
-            "1,0,0\n",
-            {"id": 1, "sire": 2},
-            "columns of the pedigree: 'dam' is missing; needed id, sire and dam \\(dam: null for",
-        ),
-        (
-            "a,b,c\n1,0,0\n",
-            {"id": "a", "sire": "b", "dam": "c", "mum": "c"},
-            "columns of a pedigree are id, sire, dam and birth; 'mum'",
-        ),
-        (
-            "a,b,c\n1,0,0\n",
-            {"id": "a", "sire": "b", "dam": "b"},
-            "pedigree.csv: id, sire and dam must be three columns, found a, b, b",
-        ),
+        ("1,0,0\n", {"id": 1, "sire": 2}, "columns of the pedigree: 'dam' is missing; needed id, sire and dam \\(dam:"),
+        ("a,b,c\n1,0,0\n", {"id": "a", "sire": "b", "dam": "c", "mum": "c"}, "columns of a pedigree are .*; 'mum'"),
+        ("a,b,c\n1,0,0\n", {"id": "a", "sire": "b", "dam": "b"}, "pedigree.csv: id, sire and dam must be three"),
         (
             "id,sire,cow\n1,0,0\n2,1,3\n3,0,0\n",
             None,
@@ -266,19 +193,12 @@ def test_columns_that_cannot_be(tmp_path, text, columns, message):
         read(tmp_path, text, columns=columns)
 
 
-# ------------------------------------------------------------------------------------------------ refusals
-
 OR_UNKNOWN = "; it has no row of its own: if it means an unknown parent, add it to the values for an unknown parent"
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "c,a,b\n\na,,\nc,a,d\n",
-            "pedigree.csv row 5: animal 'c' has a row already, row 2: 'dam' is 'd' here and 'b' there; "
-            "needed one row for each animal",
-        ),
         (
             "c,a,b\nc,a,x\nc,a,b\nc,,\n",  # row 4 is a copy
             "pedigree.csv row 3: animal 'c' has a row already, row 2: 'dam' is 'x' here and 'b' there; "
@@ -292,20 +212,10 @@ OR_UNKNOWN = "; it has no row of its own: if it means an unknown parent, add it 
             "needed one row for each animal",
         ),
         ("c,a,b\nx,x,b\n", "pedigree.csv row 3: animal 'x' is its own sire; needed another animal"),
-        ("c,a,b\nx,a,x\n", "pedigree.csv row 3: animal 'x' is its own dam; needed another animal"),
-        (
-            "e,a,b\nc,a,d\nd,c,b\n",
-            "pedigree.csv row 3: 'c' is its own ancestor: 'c' -> 'd' -> 'c' (each followed by a parent); "
-            "needed parents older than their progeny",
-        ),
         (
             "x,y,\nz,x,\ny,z,\n",
             "pedigree.csv row 2: 'x' is its own ancestor: 'x' -> 'y' -> 'z' -> 'x' (each followed by a parent); "
             "needed parents older than their progeny",
-        ),
-        (
-            "c,a,b\nd,c,a\n",
-            "pedigree.csv row 3: 'a' is a sire in row 2 and a dam in row 3; needed one or the other" + OR_UNKNOWN,
         ),
         (
             "d,,c\ne,,c\nf,c,\n",
@@ -371,24 +281,11 @@ def test_a_long_loop_is_shortened(tmp_path):
     assert "'k0' -> 'k1' -> " in str(error.value) and " -> ... -> " in str(error.value) and len(str(error.value)) < 400
 
 
-@pytest.mark.parametrize("text", ["", "id,sire,dam\n", "id,sire,dam\nc,a\n", b"id,sire,dam\nc,\x81,b\n"])
-def test_tables_that_cannot_be_read(tmp_path, text):
-    with pytest.raises(TableError, match="^pedigree.csv"):
-        read(tmp_path, text)
-
-
-def test_the_name_of_the_file_in_errors_can_be_given(tmp_path):
-    with pytest.raises(PedigreeError, match="^data/ped row 2: "):
-        read(tmp_path, "id,sire,dam\nc,c,\n", name="data/ped")
-
-
-# ------------------------------------------------------------------------------------------------ births
-
-
-def test_dates_with_points_are_those_with_hyphens():
-    found = birth_numbers(pl.Series(["04.03.2011", "4.3.2011", "2011-03-04", "2011", None, "3/4/2011", "31.02.2011"]))
-    assert found[0] == found[1] == found[2] == pytest.approx(2011 + 62 / 366) and found[3] == 2011
-    assert found[4:].null_count() == 3  # 3/4 may be April or March
+def test_numbers_of_births():
+    dates = ["04.03.2011", "4.3.2011", "2011-03-04", "2011", None, "3/4/2011", "31.02.2011", "1999.5", "2000-01-01"]
+    found = birth_numbers(pl.Series([*dates, "2000-12-31T10:00"])).to_list()
+    day = pytest.approx(2011 + 62 / 366)
+    assert found == [day, day, day, 2011, None, None, None, 1999.5, 2000, 2000 + 365 / 366]  # 3/4 may be April or March
 
 
 def test_years_of_two_digits_are_refused(tmp_path):
@@ -413,13 +310,9 @@ COLUMNS = {"id": "id", "sire": "sire", "dam": "dam", "birth": "byear"}
 def test_a_parent_younger_than_its_progeny(tmp_path):
     with pytest.raises(PedigreeError) as error:
         read(tmp_path, YOUNG, columns=COLUMNS)
-    assert (
-        str(error.value) == "pedigree.csv row 2: sire 'X9' is younger than its calf 'X7' (born 2011 > 2009); needed "
-        "parents older than their progeny"
-    )
-    with pytest.raises(
-        PedigreeError, match="column 'byear' was recognised as the birth: name the columns to leave it out"
-    ):
+    said = "pedigree.csv row 2: sire 'X9' is younger than its calf 'X7' (born 2011 > 2009); "
+    assert str(error.value) == said + "needed parents older than their progeny"
+    with pytest.raises(PedigreeError, match="column 'byear' was recognised as the birth: name the columns to leave"):
         read(tmp_path, YOUNG)
     assert read(tmp_path, YOUNG, columns={k: COLUMNS[k] for k in ("id", "sire", "dam")}).birth is None
     swapped = YOUNG.replace("X9,X8", "X8,X9")
@@ -427,12 +320,9 @@ def test_a_parent_younger_than_its_progeny(tmp_path):
         read(tmp_path, swapped, columns=COLUMNS)
 
 
-def test_equal_births_are_tolerated_and_said(tmp_path):
+def test_births_may_be_unknown_or_equal(tmp_path):
     p = read(tmp_path, YOUNG.replace("2011", "2009"))
     assert p.notes[-1] == "same birth as the sire, tolerated: 1 animal"
-
-
-def test_births_may_be_unknown(tmp_path):
     for unknown in ("", "0", "NA"):
         birth = read(tmp_path, YOUNG.replace("2009", unknown)).birth
         assert np.isnan(birth).sum() == 1 and np.nanmax(birth) == 2011
@@ -444,11 +334,6 @@ def test_dates_of_birth(tmp_path):
         read(tmp_path, later)
     p = read(tmp_path, later.replace("2009-05-01", "2009-04-29"))
     assert np.sort(p.birth) == pytest.approx([2001, 2009 + 118 / 366, 2009 + 119 / 366])
-
-
-def test_birth_numbers():
-    out = birth_numbers(pl.Series(["1999", "1999.5", "2000-01-01", "2000-12-31T10:00", "13/04/2011", None]))
-    assert out.to_list() == [1999, 1999.5, 2000, 2000 + 365 / 366, None, None]
 
 
 def test_births_that_are_none(tmp_path):
@@ -464,9 +349,6 @@ def test_births_that_are_none(tmp_path):
     p = read(tmp_path, bad.replace("2009", "autumn").replace("row 3", "row 2"))  # hardly a column of births
     assert p.birth is None and not p.warnings
     assert p.notes[-1] == said.format(2).replace("row 3", "row 2").replace("spring", "autumn")
-
-
-# ------------------------------------------------------------------------------------------------ anything at all
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

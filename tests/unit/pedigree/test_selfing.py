@@ -14,7 +14,7 @@ from pedigree.relationship_products import a_times_relatives
 from pedigree.selfing import relatives_of_lines, selfed_relatives
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_and_its_inverse_are_those_of_the_expanded_pedigree(seed):
     rng = np.random.default_rng(seed)
     n = 40
@@ -28,7 +28,7 @@ def test_a_and_its_inverse_are_those_of_the_expanded_pedigree(seed):
     assert np.abs(inverse - oracle).max() < 1e-12 * np.abs(oracle).max()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("random_groups", [True, False])
 def test_unknown_parent_groups_of_lines(seed, random_groups):
     rng = np.random.default_rng(seed)
@@ -64,23 +64,9 @@ def test_without_selfing_nothing_changes_to_the_last_bit():
     assert np.array_equal(plain.dinv, selfed.dinv) and np.array_equal(plain.diagonal, selfed.diagonal)
 
 
-def test_a_wrong_rule_is_seen():
-    """Selfing that adds to F alone (d of the cross) is far from the oracle."""
-    sire, dam, generations = models.selfed_pedigree(np.random.default_rng(2), 40, 5)
-    F, _ = inbreeding_with_selfing(sire, dam, 1 - 0.5**generations)
-    A = tabular.selfed_relationship(sire, dam, generations)
-    assert np.abs(a_times_relatives(relatives(sire, dam, F), np.eye(40)) - A).max() > 0.1
-
-
 def pedigree(*generations, parents=(("", ""), ("", ""), ("a", "b"))):
-    frame = pl.DataFrame(
-        {
-            "line": list("abcdef"[: len(generations)]),
-            "sire": [p[0] for p in parents],
-            "dam": [p[1] for p in parents],
-            "f": list(generations),
-        }
-    )
+    frame = pl.DataFrame({"line": list("abc"), "sire": [p[0] for p in parents], "dam": [p[1] for p in parents]})
+    frame = frame.with_columns(f=pl.Series(list(generations)))
     return read_pedigree(frame, hermaphrodites=True, more=["f"], name="lines.csv")
 
 
