@@ -49,9 +49,6 @@ def test_alleles_of_plink_are_those_counted(tmp_path):
     assert file.snps["counted"].to_list() == ["A"] * P and file.snps["other"].to_list() == ["C"] * P
 
 
-# ------------------------------------------------------------------------------------------------ PLINK
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -59,10 +56,7 @@ def test_alleles_of_plink_are_those_counted(tmp_path):
         ("empty", "empty.bed: is empty; needed a PLINK .bed"),
         ("smallmode0", "smallmode0.bed: is sample-major (its third byte is 00)"),
         ("smallmodebad", "smallmodebad.bed: its third byte is 30; needed 01, as in a PLINK .bed"),
-        (
-            "small_too_short",
-            "small_too_short.bed: is cut short: found 6 bytes; needed 7, which is 3 + 4 SNPs (small.bim)",
-        ),
+        ("small_too_short", "small_too_short.bed: is cut short: found 6 bytes; needed 7, which is 3 + 4 SNPs"),
     ],
 )
 def test_broken_bed_files_are_refused_by_name(name, message):
@@ -70,13 +64,6 @@ def test_broken_bed_files_are_refused_by_name(name, message):
     with pytest.raises(DataError) as refused:
         opened(folder / f"{name}.bed", map=str(folder / "small.bim"), animals=str(folder / "small.fam"))
     assert str(refused.value).startswith(message)
-
-
-@pytest.mark.parametrize("other", ["some_missing", "sparse"])
-def test_bim_and_fam_of_another_bed_are_refused(other):
-    folder = shared_data(CASES)
-    with pytest.raises(DataError, match=f"small.bed: is cut short.*{other}.bim.*{other}.fam"):
-        opened(folder / "small.bed", map=str(folder / f"{other}.bim"), animals=str(folder / f"{other}.fam"))
 
 
 def test_genotypes_of_plink_are_those_that_another_program_reads():
@@ -88,7 +75,7 @@ def test_genotypes_of_plink_are_those_that_another_program_reads():
     assert np.array_equal(found, expected, equal_nan=True)
 
 
-def test_a_file_that_holds_more_is_refused(tmp_path):
+def test_bed_files_of_another_size_and_missing_ones_are_refused(tmp_path):
     write_bed(tmp_path)
     (tmp_path / "g.bed").write_bytes(bed_bytes(CODES) + bytes(2 * -(-N // 4)))
     with pytest.raises(DataError, match="is longer than its .bim and .fam say.*with these animals it holds 9 SNPs"):
@@ -96,9 +83,6 @@ def test_a_file_that_holds_more_is_refused(tmp_path):
     (tmp_path / "g.bed").write_bytes(bed_bytes(CODES) + bytes(P))
     with pytest.raises(DataError, match="with these SNPs it holds 17 to 20 animals: the .fam may belong to another"):
         opened(tmp_path / "g.bed")
-
-
-def test_files_that_belong_to_it_must_be_there(tmp_path):
     write_bed(tmp_path)
     (tmp_path / "g.fam").unlink()
     with pytest.raises(DataError, match=r"g.fam: no such file; needed the .fam that belongs to the .bed"):
@@ -113,17 +97,6 @@ def test_snps_without_names_are_called_by_their_place(tmp_path):
     assert file.snps["snp"][0] == "1:0" and file.notes[0].startswith("g.bed: 1 SNP without a name")
 
 
-# ------------------------------------------------------------------------------------------------ VCF and PLINK 2
-
-
-@pytest.mark.parametrize("content", [b"", b"not a VCF\n", b"##fileformat=VCFv4.2\n#CHROM\tPOS\tID\n1\tx\n"])
-def test_what_is_no_vcf_is_refused(content, tmp_path):
-    pytest.importorskip("cyvcf2", reason="needs cyvcf2 (mmgibbs[genotypes])")
-    (tmp_path / "g.vcf").write_bytes(content)
-    with pytest.raises(DataError, match="g.vcf: "):
-        opened(tmp_path / "g.vcf")
-
-
 def test_files_of_plink_2_that_do_not_fit_together(tmp_path):
     write_pgen(tmp_path)
     psam = tmp_path / "g.psam"
@@ -135,22 +108,17 @@ def test_files_of_plink_2_that_do_not_fit_together(tmp_path):
         opened(tmp_path / "g.pgen")
 
 
-# ------------------------------------------------------------------------------------------------ twice the same
-
-
-def test_an_animal_twice_is_refused(tmp_path):
-    write_plink(tmp_path / "g.bed", CODES, [*IDS[:-1], "a2"], SNPS, [1] * P, [0] * P)
-    with pytest.raises(DataError, match=r"g.fam rows 3, 13: found animal 'a2' 2 times\nneeded every animal once"):
+@pytest.mark.parametrize(
+    ("ids", "snps", "message"),
+    [
+        ([*IDS[:-1], "a2"], SNPS, r"g.fam rows 3, 13: found animal 'a2' 2 times\nneeded every animal once"),
+        (IDS, [*SNPS[:-1], "m0"], r"rows 1, 7: found SNP 'm0' 2 times\nneeded every SNP once"),
+    ],
+)
+def test_an_animal_and_a_snp_are_there_once(ids, snps, message, tmp_path):
+    write_plink(tmp_path / "g.bed", CODES, ids, snps, [1] * P, [0] * P)
+    with pytest.raises(DataError, match=message):
         opened(tmp_path / "g.bed")
-
-
-def test_a_snp_twice_is_refused(tmp_path):
-    write_plink(tmp_path / "g.bed", CODES, IDS, [*SNPS[:-1], "m0"], [1] * P, [0] * P)
-    with pytest.raises(DataError, match=r"rows 1, 7: found SNP 'm0' 2 times\nneeded every SNP once"):
-        opened(tmp_path / "g.bed")
-
-
-# ------------------------------------------------------------------------------------------------ BLUPF90
 
 
 @pytest.mark.parametrize(
@@ -178,14 +146,19 @@ def test_a_blupf90_file_over_several_chunks(tmp_path):
     assert np.array_equal(opened(tmp_path / "g.txt").source.block(0, 150), codes)
 
 
-def test_a_map_must_have_a_row_for_each_snp_without_a_name(tmp_path):
+def test_a_map_has_a_row_for_each_snp_without_a_name_and_others_are_counted(tmp_path):
     write_blupf90(tmp_path)
     (tmp_path / "map.txt").write_text(MAP + "3 5 extra\n")
     with pytest.raises(DataError, match="map.txt: found 8 SNPs, but g.txt has 7, without names"):
         opened(tmp_path / "g.txt", map=str(tmp_path / "map.txt"))
-
-
-# ------------------------------------------------------------------------------------------------ tables
+    table_frame().write_csv(tmp_path / "g.csv")
+    (tmp_path / "map.csv").write_text("snp,chr,pos\nm1,X,2\nother,1,1\n")
+    file = opened(tmp_path / "g.csv", map=str(tmp_path / "map.csv"))
+    assert file.notes == (
+        "map.csv: 6 SNPs of g.csv without a row in the map, such as m0, m2, m3, m4, m5",
+        "map.csv: 1 SNP of the map without genotypes in g.csv",
+    )
+    assert file.snps["chromosome"].to_list() == [None, "X", *[None] * 5]
 
 
 def test_real_valued_genotypes(tmp_path):
@@ -205,16 +178,6 @@ def test_blocks_of_a_wide_table_fit_together(tmp_path, monkeypatch):
     assert np.array_equal(file.source.block(1, 7), CODES[1:7])
 
 
-@pytest.mark.parametrize("value", ["3", "-9", "AA", "2.01"])
-def test_values_that_are_no_genotype(value, tmp_path):
-    frame = table_frame().with_columns(pl.all().cast(pl.String))
-    frame[4, "m2"] = value
-    frame.write_csv(tmp_path / "g.csv")
-    with pytest.raises(DataError, match=f"g.csv row 6: found '{value}' for SNP 'm2'; needed copies of one allele"):
-        opened(tmp_path / "g.csv")
-    assert opened(tmp_path / "g.csv", missing=["", value]).source.block(2, 3)[0, 4] == 3
-
-
 def test_maps_that_cannot_be_used(tmp_path):
     table_frame().write_csv(tmp_path / "g.csv")
     for text, message in [
@@ -228,22 +191,9 @@ def test_maps_that_cannot_be_used(tmp_path):
             opened(tmp_path / "g.csv", map=str(tmp_path / "map.csv"))
 
 
-def test_snps_that_the_map_lacks_are_counted(tmp_path):
-    table_frame().write_csv(tmp_path / "g.csv")
-    (tmp_path / "map.csv").write_text("snp,chr,pos\nm1,X,2\nother,1,1\n")
-    file = opened(tmp_path / "g.csv", map=str(tmp_path / "map.csv"))
-    assert file.notes == (
-        "map.csv: 6 SNPs of g.csv without a row in the map, such as m0, m2, m3, m4, m5",
-        "map.csv: 1 SNP of the map without genotypes in g.csv",
-    )
-    assert file.snps["chromosome"].to_list() == [None, "X", *[None] * 5]
-
-
 @pytest.mark.parametrize("library, ending", [("cyvcf2", "vcf"), ("pgenlib", "pgen")])
 def test_a_library_that_is_not_there_is_named_with_its_extra(library, ending, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, library, None)  # importing it raises ImportError
     (tmp_path / f"g.{ending}").write_bytes(b"x")
-    with pytest.raises(
-        DataError, match=rf"{library}, which is not installed; needed pip install 'mmgibbs\[genotypes\]'"
-    ):
+    with pytest.raises(DataError, match=rf"{library}, which is not installed; needed .*mmgibbs\[genotypes\]"):
         opened(tmp_path / f"g.{ending}")

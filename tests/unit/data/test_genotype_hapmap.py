@@ -41,19 +41,6 @@ def test_every_pair_of_alleles(two, turned, tmp_path):
     assert file.snps["position"].to_list() == [x for _, x, _ in PLACES]
 
 
-def test_both_orders_of_a_heterozygote_and_lower_case(tmp_path):
-    file = written(tmp_path, [["AG", "GA", "ga", "gg", "r", "n", *["AA"] * (N - 6)]] * P, alleles=["a/g"] * P)
-    assert codes_of(file)[0].tolist() == [1, 1, 1, 2, 1, 3, *[0] * (N - 6)]
-
-
-@pytest.mark.parametrize(
-    "missing", ["N", "NN", "NA", "", ".", "-", "--", "X", "AN", "NG", "./.", "N/N", "?", "0", "00"]
-)
-def test_what_means_missing(missing, tmp_path):
-    file = written(tmp_path, [[missing, "R", *["G"] * (N - 2)]] * P, alleles=["A/G"] * P)
-    assert codes_of(file)[:, :2].tolist() == [[3, 1]] * P
-
-
 @pytest.mark.parametrize("alleles", ["", "N", "NA", "A", ".", "?"])
 def test_alleles_that_are_not_said_are_those_seen(alleles, tmp_path):
     file = written(tmp_path, [["A", "R", "G", "N", *["A"] * (N - 4)]] * P, alleles=[alleles] * P)
@@ -61,12 +48,9 @@ def test_alleles_that_are_not_said_are_those_seen(alleles, tmp_path):
     assert file.snps["other"][0] == "A" and file.snps["counted"][0] == "G"
 
 
-def test_a_snp_of_one_allele(tmp_path):
+def test_snps_of_other_than_two_alleles(tmp_path):
     file = written(tmp_path, [["A", "AA", "N", *["A"] * (N - 3)]] * P, alleles=["A"] * P)
     assert codes_of(file)[:, :3].tolist() == [[0, 0, 3]] * P and file.snps["counted"].null_count() == P
-
-
-def test_snps_of_other_than_two_alleles_are_left_out_and_counted(tmp_path):
     alleles = ["A/C/T", "A/ATG", "A/G", "C/A", "A/G", "A/G", ""]
     rows = [["A"] * N] * (P - 1) + [["A", "C", "T", *["A"] * (N - 3)]]
     file = written(tmp_path, rows, alleles=alleles)
@@ -89,22 +73,6 @@ def test_genotypes_that_are_none(genotype, message, tmp_path):
     rows[2][3] = genotype
     with pytest.raises(DataError, match=message):
         written(tmp_path, rows, alleles=["A/G"] * P)
-
-
-@pytest.mark.parametrize("name", ["g.txt", "g.csv", "g.hmp", "geno.hapmap"])
-@pytest.mark.parametrize("mark", ["", "\ufeff"])
-def test_it_is_known_by_its_header(name, mark, tmp_path):
-    text = hapmap_text(np.array(list("CMAN"))[CODES])
-    (tmp_path / name).write_text(mark + (text.replace("\t", ",") if name == "g.csv" else text).replace("rs#", "rs"))
-    assert np.array_equal(codes_of(opened(tmp_path / name)), CODES)
-
-
-def test_columns_before_the_animals_may_be_fewer(tmp_path):
-    lines = hapmap_text(np.array(list("CMAN"))[CODES]).splitlines()
-    cut = ["\t".join([*line.split("\t")[:4], *line.split("\t")[11:]]) for line in lines]
-    (tmp_path / "g.hmp.txt").write_text("\n".join(cut))
-    file = opened(tmp_path / "g.hmp.txt")
-    assert file.ids.to_list() == IDS and np.array_equal(codes_of(file), CODES)
 
 
 def test_animals_in_several_passes(tmp_path, monkeypatch):

@@ -29,9 +29,6 @@ UNKNOWN = ["0", "Un", "-9", ".", "NA", "chrUn", "unplaced"]  # with the blank on
 KNOWN = ["1", "10", "X", "chr2", "MT", "LG4", "Unity"]
 
 
-# ------------------------------------------------------------------------------------------------ chromosomes
-
-
 def in_map(folder, chromosomes):
     rows = zip(SNPS, chromosomes, POSITIONS, strict=True)
     (folder / "map.txt").write_text("snp chr pos\n" + "".join(f"{snp} {c} {x}\n" for snp, c, x in rows))
@@ -68,16 +65,11 @@ def in_hapmap(folder, chromosomes):
 
 @pytest.mark.parametrize("write", [in_map, in_bim, in_pvar, in_vcf, in_hapmap])
 def test_unknown_chromosomes_are_null_in_every_file(write, tmp_path):
-    mixed = [*UNKNOWN[:4], *KNOWN[:3]]
-    file = write(tmp_path, mixed)
+    file = write(tmp_path, [*UNKNOWN[:4], *KNOWN[:3]])
     assert file.snps["chromosome"].to_list() == [None] * 4 + KNOWN[:3]
     assert file.notes[-1] == f"{file.name}: 4 SNPs without a known chromosome (written as '0', 'Un', '-9', '.')"
-
-
-@pytest.mark.parametrize("write", [in_map, in_bim, in_pvar, in_vcf, in_hapmap])
-def test_known_chromosomes_stay_as_they_are(write, tmp_path):
-    file = write(tmp_path, KNOWN)
-    assert file.snps["chromosome"].to_list() == KNOWN and file.notes == ()
+    known = write(tmp_path, KNOWN)
+    assert known.snps["chromosome"].to_list() == KNOWN and known.notes == ()
 
 
 @pytest.mark.parametrize(
@@ -94,23 +86,14 @@ def test_names_that_are_chromosomes(name):
     assert found.to_list() == [name, None] and codes == ()
 
 
-def test_chromosomes_that_became_floating_numbers():
+def test_chromosomes_that_are_numbers_or_none(tmp_path):
     assert known_chromosomes(pl.Series(["1.0", "29.0", None, "X"]))[0].to_list() == ["1", "29", None, "X"]
-
-
-def test_cells_without_a_chromosome(tmp_path):
     (tmp_path / "map.csv").write_text("snp,chr,pos\n" + "".join(f"{snp},,{x}\n" for snp, x in zip(SNPS, POSITIONS)))
     table_frame().write_csv(tmp_path / "g.csv")
     assert opened(tmp_path / "g.csv", map=str(tmp_path / "map.csv")).snps["chromosome"].null_count() == P
-
-
-def test_snps_on_no_chromosome_are_one_window():
     snps = pl.DataFrame({"snp": ["a", "b", "c"], "chromosome": [None, "1", None], "position": [0.0, 5.0, 3e9]})
     found = placed(snps, Windows(size=10))
     assert found.windows["chromosome"].to_list() == ["1", None] and found.windows["snps"].to_list() == [1, 2]
-
-
-# ------------------------------------------------------------------------------------------------ units
 
 
 @pytest.mark.parametrize(
@@ -166,9 +149,6 @@ def test_centimorgans_of_a_bim_without_base_pairs(tmp_path):
     assert opened(tmp_path / "g.bed").unit == "bp"
 
 
-# ------------------------------------------------------------------------------------------------ windows
-
-
 def a_map(step, n=50, chromosomes=2):
     places = {"chromosome": [str(1 + j * chromosomes // n) for j in range(n)], "position": step * np.arange(1.0, n + 1)}
     return pl.DataFrame({"snp": [f"s{j}" for j in range(n)]} | places)
@@ -184,27 +164,25 @@ def test_windows_as_wide_as_chromosomes_are_said(step, asked, unit):
     assert f"positions lie from {step:g} to {50 * step:g}, so that each chromosome is one window" in note
 
 
-def test_windows_of_one_snp_each_are_said():
+def test_windows_that_fit_no_map_are_said():
     (note,) = windows_notes("w", a_map(5e4), Windows(size=1), "bp")
     assert note.startswith(
         "w: a window is 1 bp wide, and positions lie from 50000 to 2500000, so that each of 50 windows"
     )
-
-
-def test_a_size_without_places_is_said():
     snps = a_map(1).with_columns(position=pl.lit(None, pl.Float64))
     (note,) = windows_notes("w", snps, Windows(size=1e6), "bp")
     assert note == "w: no SNP has a place, so that a window has 100 SNPs: size needs a map (data.genotypes.map)"
     assert windows_notes("w", snps, Windows(), "bp") == []
+    assert windows_notes("w", a_map(0.5), Windows(), "Mb") == [
+        "w: a window is 1 Mb wide, as positions of the map are in Mb"
+    ]
 
 
 @pytest.mark.parametrize(
     ("step", "asked", "unit"),
     [
         (5e4, Windows(), "bp"),
-        (5e4, Windows(), None),
         (0.5, Windows(size=2), None),
-        (0.5, Windows(size=2), "cM"),
         (0.5, Windows(snps=10), None),
         (5e5, Windows(size=1e6), "bp"),
     ],
@@ -213,7 +191,42 @@ def test_windows_that_fit_the_map_are_not_talked_of(step, asked, unit):
     assert windows_notes("w", a_map(step), asked, unit) == []
 
 
-def test_the_unit_of_default_windows_is_said():
-    assert windows_notes("w", a_map(0.5), Windows(), "Mb") == [
-        "w: a window is 1 Mb wide, as positions of the map are in Mb"
+MAPPED = [("10", 5.0), ("2", 1.0), ("X", 3.0), ("2", 1999.0), (None, None), ("2", 2000.0), ("10", 999.0), ("2", None)]
+
+
+def a_table(places):
+    names = [f"s{i}" for i in range(len(places))]
+    kinds = {"snp": pl.String, "chromosome": pl.String, "position": pl.Float64}
+    columns = names, [c for c, _ in places], [x for _, x in places]
+    return pl.DataFrame(dict(zip(kinds, columns, strict=True)), schema=kinds)
+
+
+def test_windows_by_place():
+    found = placed(a_table(MAPPED), Windows(size=1000))
+    shown = found.windows.select("window", "chromosome", "start", "end", "snps", "first_snp", "last_snp").rows()
+    assert shown == [
+        (1, "2", 0, 1000, 1, "s1", "s1"),
+        (2, "2", 1000, 2000, 1, "s3", "s3"),
+        (3, "2", 2000, 3000, 1, "s5", "s5"),
+        (4, "2", None, None, 1, "s7", "s7"),
+        (5, "10", 0, 1000, 2, "s0", "s6"),
+        (6, "X", 0, 1000, 1, "s2", "s2"),
+        (7, None, None, None, 1, "s4", "s4"),
     ]
+    assert found.of_snp.tolist() == [4, 0, 5, 1, 6, 2, 4, 3]
+    assert found.chromosomes.rows() == [("2", 4), ("10", 2), ("X", 1), (None, 1)]
+    assert found.chromosome.tolist() == [0, 0, 0, 0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("asked", "per"), [(Windows(snps=3), 3), (Windows(), 100)])
+def test_windows_by_number_without_a_map(asked, per):
+    found = placed(a_table([(None, None)] * 250), asked)
+    assert found.windows["snps"].to_list() == [per] * (250 // per) + [250 % per] * (250 % per > 0)
+    assert found.of_snp.tolist() == [i // per for i in range(250)] and found.windows["start"].null_count() > 0
+
+
+def test_windows_by_number_or_by_chromosome():
+    found = placed(a_table(MAPPED), Windows(snps=2))
+    assert [set(found.windows.row(0)[5:]), found.windows["snps"].to_list()] == [{"s1", "s3"}, [2, 2, 2, 1, 1]]
+    found = placed(a_table(MAPPED), None)
+    assert found.chromosome.tolist() == [0, 1, 2, 3] and found.windows["snps"].to_list() == [4, 2, 1, 1]

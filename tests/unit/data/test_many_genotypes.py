@@ -1,5 +1,5 @@
-"""Genotypes written in many ways: for each reader at least fifty inputs with the same animals, SNPs and genotypes, or
-with a fault. Each gives the genotypes of the clean file, or is refused or warned of by its name: none is read wrongly
+"""Genotypes written in many ways: for each reader inputs with the same animals, SNPs and genotypes, or with a fault.
+Each gives the genotypes of the clean file, or is refused or warned of by its name: none is read wrongly
 in silence.
 """
 
@@ -15,19 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 import pytest
-from helpers.genotype_files import (
-    CHROMOSOMES,
-    CODES,
-    IDS,
-    PLACES,
-    POSITIONS,
-    SNPS,
-    VCF_HEAD,
-    N,
-    P,
-    opened,
-    table_frame,
-)
+from helpers.genotype_files import CHROMOSOMES, CODES, IDS, PLACES, POSITIONS, SNPS, VCF_HEAD, N, P, opened, table_frame
 from helpers.genotypes import bed_bytes
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -38,11 +26,14 @@ from mmgibbs.data.genotypes.alleles import counterparts
 from mmgibbs.data.genotypes.map_file import read_frequencies
 from mmgibbs.errors import DataError
 
-FEWEST_INPUTS = 50
 BED = bed_bytes(CODES)
 ENDS = ["\n", "\r\n", "\r"]
 SILENT, SAME, REFUSED, SAID = "silent", "same", "refused", "said"
 QUOTED: Callable[[str], str] = '"{}"'.format
+STYLES = [
+    (",", "\n", str), (";", "\r\n", QUOTED), ("\t", "\r", str), (" ", "\n", QUOTED), ("|", "\r\n", str),
+    ("  ", "\r", str), (",", "\r", QUOTED), (" ", "\r\n", str),
+]  # fmt: skip
 
 
 class Case(NamedTuple):
@@ -89,12 +80,8 @@ def is_as_expected(found: str, expected: str) -> bool:
 
 
 def failures(cases: list[Case], folder: Path, places: bool = False) -> list[str]:
-    assert len(cases) >= FEWEST_INPUTS
     outcomes = ((case, outcome(case, folder / str(i), places)) for i, case in enumerate(cases))
     return [f"{case.name}: {found}" for case, found in outcomes if not is_as_expected(found, case.expected)]
-
-
-# ------------------------------------------------------------------------------------------------ tables
 
 
 def cells(missing: str = "NA", spell: Callable[[str], str] = str) -> list[list[str]]:
@@ -114,25 +101,9 @@ def table(
 
 
 def text_tables() -> Iterator[Case]:
-    for separator, end, quote in product([",", ";", "\t", " ", "|", "  "], ENDS, [str, QUOTED]):
+    for separator, end, quote in STYLES:
         yield Case(f"separator {separator!r} {end!r} {quote}", {"g.csv": table(separator, end, quote=quote)}, SILENT)
-    for code in [
-        "",
-        "NA",
-        "na",
-        "N/A",
-        "#N/A",
-        "NaN",
-        ".",
-        "-",
-        "--",
-        "?",
-        "null",
-        "None",
-        "unknown",
-        "<NA>",
-        "\u2013",
-    ]:
+    for code in ["", *"NA na N/A #N/A NaN . - -- ? null None unknown <NA> \u2013".split()]:
         yield Case(f"missing {code!r}", {"g.csv": table(missing=code)}, SILENT)
     for code in ["-9", "9", "5", "NoCall", "NN", "./.", "inf", "99", "-1", "x y", "-9.0"]:
         yield Case(f"missing {code!r}", {"g.csv": table(missing=code)}, SILENT if code == "./." else REFUSED)
@@ -157,7 +128,10 @@ def text_tables() -> Iterator[Case]:
         yield Case(f"SNPs in rows, {name}", {"g.csv": table(id=name)}, REFUSED)
     zeros, numbers = [f"{i:03d}" for i in range(N)], [str(i + 1) for i in range(N)]
     yield Case("ids with zeros", {"g.csv": table(ids=zeros)}, SILENT, ids=zeros)
-    yield Case("ids 1, 2, ...", {"g.csv": table(ids=numbers)}, SILENT, ids=numbers)
+    for name in ("animal", ""):
+        yield Case(f"ids 1, 2, ... {name}", {"g.csv": table(ids=numbers, id=name)}, SILENT, ids=numbers)
+    yield Case("families", {"g.csv": table(before={"FID": ["1"] * N})}, SILENT)
+    yield Case("the ids twice", {"g.csv": table(before={"IID": IDS})}, SILENT)
     yield Case("an animal twice", {"g.csv": table(ids=["a1", *IDS[1:]])}, REFUSED)
     for name in ["", "Unnamed: 0", "X", "row", "No", "n", "nr", "level_0", "rowid", "obs", "Number", "seq", "_N_"]:
         yield Case(f"numbers of rows {name!r}", {"g.csv": table(before={name: numbers})}, SAME)
@@ -168,16 +142,13 @@ def text_tables() -> Iterator[Case]:
 
 def extra_columns() -> Iterator[Case]:
     """A column beside the SNPs that is none, with values that could be genotypes."""
-    numbers = ["1", "2"] * N
     names = "sex breed herd plate Chip CR het F_x n_missing species country fold set lactation rep inbreeding gen"
     names += " fixed yield_kg chip_batch weight_kg slaughterhouse"
-    for name, values in product(names.split(), (numbers, ["0.98", "0.4"] * N)):
+    for k, name in enumerate(names.split()):
         frame = pl.read_csv(table().encode(), infer_schema=False)
-        column = pl.Series(name, values[:N])
-        for place in (1, frame.width):
-            text = frame.clone().insert_column(place, column).write_csv()
-            case = Case(f"{name} {values[0]} at {place}", {"g.csv": text}, SAID)
-            yield case
+        values = ["0.98", "0.4"] * N if k % 2 else ["1", "2"] * N
+        text = frame.insert_column((1, frame.width)[k // 2 % 2], pl.Series(name, values[:N])).write_csv()
+        yield Case(f"{name} {values[0]}", {"g.csv": text}, SAID)
 
 
 def binary_tables() -> Iterator[Case]:
@@ -212,19 +183,17 @@ def binary_tables() -> Iterator[Case]:
     }
     for expected, frames in {SILENT: good, REFUSED: bad, SAID: said}.items():
         for name, changed in frames.items():
-            for ending, writer in (("parquet", "write_parquet"), ("arrow", "write_ipc"), ("feather", "write_ipc")):
+            for ending, writer in (("parquet", "write_parquet"), ("arrow", "write_ipc")):
                 getattr(changed, writer)(content := io.BytesIO())
                 yield Case(f"{name} {ending}", {f"g.{ending}": content.getvalue()}, expected)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("cases", [text_tables, extra_columns, binary_tables])
 def test_tables(cases, tmp_path):
     assert failures(list(cases()), tmp_path) == []
 
 
-@pytest.mark.slow
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@settings(max_examples=20, deadline=None, derandomize=True, database=None)
 @given(
     style=st.tuples(st.sampled_from([",", ";", "\t", " ", "|"]), st.sampled_from(ENDS)),
     missing=st.sampled_from(["NA", ".", "-", "?", "nan", "N/A", "#N/A"]),
@@ -249,8 +218,6 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
-# ------------------------------------------------------------------------------------------------ .raw, .bed, BLUPF90
-
 RAW = ["FID", "IID", "PAT", "MAT", "SEX", "PHENOTYPE"]
 
 
@@ -260,7 +227,7 @@ def raw_files() -> Iterator[Case]:
         lines = [[*head, *map(form.format, SNPS)], *rows]
         return Case(name, {f"g.{ending}": "".join(separator.join(line) + end for line in lines)}, expected)
 
-    for separator, end, ending in product([" ", "\t", ",", ";"], ENDS, ["raw", "csv", "txt", "dat"]):
+    for separator, end, ending in zip(" \t,; \t", ENDS * 2, ["raw", "csv", "txt", "dat", "txt", "raw"]):
         yield raw(f"{separator!r} {end!r} {ending}", separator=separator, end=end, ending=ending)
     for form in ["{}_A", "{}_1", "{}_ACGT", "{}_A(/C)", "{}_A(/C,T)", "{}_*"]:
         yield raw(form, form=form)
@@ -294,7 +261,8 @@ def plink_files() -> Iterator[Case]:
         files = {"g.bed": bed, "g.bim": mark + lines(bim, separator, end), "g.fam": mark + lines(fam, separator, end)}
         return Case(name, files, expected)
 
-    for separator, end, mark in product(["\t", " ", "   ", "\t "], [*ENDS, "\n\n", " \n", "\t\n"], ["", "\ufeff"]):
+    ends = [*ENDS, "\n\n", " \n", "\t\n"]
+    for separator, end, mark in zip(["\t", " ", "   ", "\t "] * 3, ends * 2, ["", "\ufeff"] * 6):
         yield plink(f"{separator!r} {end!r} {mark!r}", separator=separator, end=end, mark=mark)
     for separator in ",;|":
         yield plink(separator, REFUSED, separator)
@@ -316,7 +284,6 @@ def plink_files() -> Iterator[Case]:
         yield plink(f"bed {changed[:3]!r} {len(changed)}", REFUSED, bed=changed)
 
 
-@pytest.mark.slow
 def test_plink_files(tmp_path):
     assert failures(list(plink_files()), tmp_path, places=True) == []
 
@@ -344,9 +311,8 @@ def blupf90_files() -> Iterator[Case]:
     def case(name, text, expected=SILENT, ids=IDS):
         return Case(name, {"g.txt": text, "map.txt": numbered}, expected, {"map": "map.txt"}, ids)
 
-    for separator, end, before, after in product(
-        [" ", "\t", "   ", " \t"], [*ENDS, "\n\n"], ["", " "], ["", " ", "\t"]
-    ):
+    separators, ends = [" ", "\t", "   ", " \t"] * 3, [*ENDS, "\n\n"] * 3
+    for separator, end, before, after in zip(separators, ends[1:], ["", " "] * 6, ["", " ", "\t"] * 4):
         yield case(f"{separator!r} {end!r} {before!r} {after!r}", blupf90(separator, end, before=before, after=after))
     yield case("byte order mark", "\ufeff" + blupf90())
     for separator in [",", ";", "|", ""]:
@@ -357,18 +323,15 @@ def blupf90_files() -> Iterator[Case]:
         yield case(ids[0], blupf90(ids=ids), ids=ids)
     yield case("not UTF-8", blupf90(ids=[f"Ä{i}" for i in range(N)]).encode("latin-1"), REFUSED)
     yield case("zero byte", blupf90().replace("a3", "a\0"), REFUSED)
-    yield case("UTF-16", blupf90().encode("utf-16"), REFUSED)
+    for encoding in ("utf-16", "utf-16-le", "utf-16-be"):
+        yield case(encoding, blupf90().encode(encoding), REFUSED)
     yield case("header", "id genotypes\n" + blupf90(), REFUSED)
     yield case("an animal twice", blupf90(ids=["a1", *IDS[1:]]), REFUSED)
     yield case("blanks between genotypes", blupf90().replace("1", "1 "), REFUSED)
 
 
-@pytest.mark.slow
 def test_blupf90_files(tmp_path):
     assert failures(list(blupf90_files()), tmp_path, places=True) == []
-
-
-# ------------------------------------------------------------------------------------------------ VCF, HapMap
 
 
 def vcf_files() -> Iterator[Case]:
@@ -385,26 +348,17 @@ def vcf_files() -> Iterator[Case]:
         return Case(name, {"g.vcf": columns.get("mark", "") + body.replace("\n", end)}, expected, ids=read_ids or ids)
 
     phased = ["0|0", "0|1", "1|1", ".|."], ["0/0", "1|0", "1/1", "."], ["0|0", "1/0", "1|1", "./."]
-    for text, end, alleles in product(phased, ["\n", "\r\n"], [("C", "A"), ("c", "a"), ("CT", "C"), ("N", "<DEL>")]):
+    for text, end, alleles in zip(
+        phased * 2, ["\n", "\r\n"] * 2, [("C", "A"), ("c", "a"), ("CT", "C"), ("N", "<DEL>")]
+    ):
         ref, alt = alleles
         yield vcf(f"{text} {end!r} {alleles}", text=text, end=end, ref=ref, alt=alt)
-    for format, cell in [
-        ("GT:DP", "{}:3"),
-        ("DP:GT", "3:{}"),
-        ("GT:DP", "{}"),
-        ("GT:DS", "{}:0.5"),
-        ("GT:GQ:DP", "{}:9:3"),
-    ]:
+    for format, cell in [("GT:DP", "{}:3"), ("DP:GT", "3:{}"), ("GT:DP", "{}"), ("GT:GQ:DP", "{}:9:3")]:
         yield vcf(f"{format} {cell}", format=format, cell=cell)
     for missing in ["./1", "1/.", "0/2", "1"]:
         yield vcf(f"missing {missing}", SAME, text=["0/0", "0/1", "1/1", missing])
-    for text in [
-        ["0", "1", "2", "."],
-        ["C/C", "C/A", "A/A", "./."],
-        ["0/0/0", "0/0/1", "1/1/1", "./././."],
-        ["NA"] * 4,
-    ]:
-        yield vcf(str(text), REFUSED, text=text)
+    for text in ["0 1 2 .", "C/C C/A A/A ./.", "0/0/0 0/0/1 1/1/1 ./././.", "NA NA NA NA"]:
+        yield vcf(text, REFUSED, text=text.split())
     for columns in [{"alt": "."}, {"alt": "A,T"}, {"format": "DS"}, {"tab": " "}, {"mark": "\ufeff"}, {"s": "x"}]:
         yield vcf(str(columns), REFUSED, **columns)
     yield vcf("chr", c="chr{}")
@@ -415,12 +369,9 @@ def vcf_files() -> Iterator[Case]:
     yield vcf("an animal twice", REFUSED, ids=["a1", *IDS[1:]])
 
 
-@pytest.mark.slow
 def test_vcf_files(tmp_path):
     pytest.importorskip("cyvcf2", reason="needs cyvcf2 (mmgibbs[genotypes])")
-    cases = list(vcf_files())
-    more = [case._replace(files={"g.vcf.gz": gzip.compress(case.files["g.vcf"].encode())}) for case in cases]
-    assert failures(cases + more, tmp_path) == []
+    assert failures(list(vcf_files()), tmp_path) == []
 
 
 def hapmap_files() -> Iterator[Case]:
@@ -436,45 +387,28 @@ def hapmap_files() -> Iterator[Case]:
         return Case(name, {f"g.{ending}": mark + body}, expected, ids=ids)
 
     pairs = ["CC", "CA", "AA", "NN"]
-    for separator, end, text, ending in product("\t ,;", ENDS, ("CMAN", pairs), ("hmp.txt", "txt", "csv")):
+    styles = zip("\t ,;" * 2, [*ENDS, *ENDS, "\n", "\r"], ["CMAN", pairs] * 4, ["hmp.txt", "txt", "csv"] * 3)
+    for separator, end, text, ending in styles:
         yield hapmap(f"{separator!r} {end!r} {text} {ending}", text=text, separator=separator, end=end, ending=ending)
     for missing in ["NN", "--", "NA", "", "..", "??", "XX", "CN", "00", "N/N", "N"]:
         yield hapmap(f"missing {missing}", text=[*pairs[:3], missing])
-    for text in [
-        ["C/C", "C/A", "A/A", "N/N"],
-        ["CC", "AC", "AA", "NN"],
-        ["cc", "ca", "aa", "nn"],
-        ["C|C", "A|C", "A|A", "N"],
-    ]:
-        yield hapmap(str(text), text=text)
-    for text in [["0", "1", "2", "NA"], ["AA", "AB", "BB", "NN"], [*pairs[:3], "TT"], ["CC", "H", "AA", "NN"]]:
-        yield hapmap(str(text), REFUSED, text=text)
+    for text in ["C/C C/A A/A N/N", "CC AC AA NN", "cc ca aa nn", "C|C A|C A|A N"]:
+        yield hapmap(text, text=text.split())
+    for text in ["0 1 2 NA", "AA AB BB NN", "CC CA AA TT", "CC H AA NN"]:
+        yield hapmap(text, REFUSED, text=text.split())
     for alleles in ["C/A", "c/a", "C:A", "C,A", "C|A", "C / A", "C", "C/N"]:
         yield hapmap(f"alleles {alleles}", alleles=alleles)
     for alleles in ["C/A/T", "T/G", "CA", "C>A"]:
         yield hapmap(f"alleles {alleles}", REFUSED, alleles=alleles)
-    for head in [
-        ["rs", *columns[1:]],
-        [name.upper() for name in columns],
-        columns[:5],
-        [*columns[:10], "QC"],
-        [
-            *columns[:10],
-            "quality",
-        ][:10],
-    ]:
+    for head in [["rs", *columns[1:]], [name.upper() for name in columns], columns[:5], columns[:10]]:
         yield hapmap(str(head), head=head)
     yield hapmap("byte order mark", mark="\ufeff", quote=QUOTED, separator=",")
     yield hapmap("position", REFUSED, position="1,{}")
     yield hapmap("an animal twice", REFUSED, ids=["a1", *IDS[1:]])
 
 
-@pytest.mark.slow
 def test_hapmap_files(tmp_path):
     assert failures(list(hapmap_files()), tmp_path, places=True) == []
-
-
-# ------------------------------------------------------------------------------------------------ beside the genotypes
 
 
 def maps() -> Iterator[Case]:
@@ -484,7 +418,7 @@ def maps() -> Iterator[Case]:
         text = mark + "".join(separator.join(quote(line[k]) for k in order) + end for line in lines)
         return Case(name, {"g.csv": table(), file: text}, expected, {"map": file})
 
-    for separator, end, quote in product([" ", "\t", ",", ";", "|", "   "], ENDS, [str, QUOTED]):
+    for separator, end, quote in STYLES:
         yield a_map(f"{separator!r} {end!r} {quote}", separator=separator, end=end, quote=quote)
     for head in ["Chromosome Position Name", "CHR BP SNP_ID", "#CHROM POS ID", "Chr. bp Marker_Name", "LG pos locus"]:
         yield a_map(head, head=head.split())
@@ -517,9 +451,8 @@ def test_tables_of_frequencies(tmp_path):
         rows = [[snp.format(s), form.format(f)] for s, f in zip(SNPS, FREQUENCIES, strict=True)]
         return mark + "".join(separator.join(map(quote, row)) + end for row in [head, *rows])
 
-    good = [text(*style) for style in product([" ", "\t", ",", ";", "|", "  "], ENDS)]
-    good += [text(*style, quote=QUOTED) for style in product([" ", "\t", ",", ";", "|"], ENDS)]
-    good += [text(head=(a, b)) for a in ("SNP", "marker", "Name", "locus") for b in ("p", "freq", "MAF")]
+    good = [text(separator, end, quote=quote) for separator, end, quote in STYLES]
+    good += [text(head=head) for head in (("SNP", "p"), ("marker", "freq"), ("Name", "MAF"), ("locus", "p"))]
     good += [text(",", form=form) for form in ("+{}", "{}e0", " {} ", "{}0")] + [text(mark="\ufeff")]
     good += [text(";", form="{}").replace(".", ","), text() + "m99 0.2\n", text("\t", order := "\n")]
     for content in good:
@@ -530,7 +463,6 @@ def test_tables_of_frequencies(tmp_path):
     for content in bad:
         with pytest.raises(DataError, match=r"f\.txt"):
             read_frequencies(written(tmp_path / "f.txt", content), pl.Series(SNPS))
-    assert len(good) + len(bad) >= FEWEST_INPUTS
     with pytest.raises(DataError, match="7 SNPs of the analysis only in another spelling, such as 'm0' = 'M0'"):
         read_frequencies(written(tmp_path / "f.txt", text().upper()), pl.Series(SNPS))
 
@@ -540,32 +472,15 @@ def core_among(path: Path) -> list[int]:
 
 
 def test_files_of_core_animals(tmp_path):
-    good = [
-        f"{mark}{end.join(before + id + after for id in ids)}{last}"
-        for mark, end, before, after, ids, last in product(
-            ["", "\ufeff"],
-            [*ENDS, "\n\n"],
-            ["", " "],
-            ["", "\t", "\u00a0"],
-            [["a1", "a3", "a5"], ["a5", "a1", "a3"]],
-            ["", "\n"],
-        )
-    ]
-    for text in good:
-        assert core_among(written(tmp_path / "core.txt", text)) == [1, 3, 5], text
-    for text in [
-        '"a1"\n"a3"',
-        "id\na1",
-        "A1\nA3",
-        "a1,a3",
-        "a1 a3",
-        "a1 1\na3 1",
-        "a1,\na3,",
-        "# x\na1",
-        "NA\na1",
-        "",
-        "a1\0",
-    ]:
+    for mark, end, around, ids in (
+        ("", "\n", "{}", ["a1", "a3", "a5"]), ("\ufeff", "\r\n", " {}\t", ["a5", "a1", "a3"]),
+        ("", "\r", "{}\u00a0", ["a1", "a3", "a5"]), ("", "\n\n", " {}", ["a5", "a1", "a3"]),
+    ):  # fmt: skip
+        for last in ("", "\n"):
+            text = mark + end.join(map(around.format, ids)) + last
+            assert core_among(written(tmp_path / "core.txt", text)) == [1, 3, 5], text
+    wrong = ['"a1"\n"a3"', "id\na1", "A1\nA3", "a1,a3", "a1 a3", "a1 1\na3 1", "a1,\na3,", "# x\na1", "NA\na1"]
+    for text in [*wrong, "", "a1\0"]:
         with pytest.raises(DataError, match=r"core\.txt: found"):
             core_among(written(tmp_path / "core.txt", text))
     with pytest.raises(DataError, match="the file of genotypes has 2 of 2 such ids in another spelling: 'a1' for 'A1'"):
@@ -581,7 +496,7 @@ def test_files_for_predictions(tmp_path):
         write(tmp_path, {"p.bed": bed_bytes(CODES), "p.bim": sites, "p.fam": "".join(f"0 {i} 0 0 0 -9\n" for i in IDS)})
         return counterparts(run, P, opened(tmp_path / "p.bed"), mapped=False)
 
-    orders = [np.random.default_rng(seed).permutation(P) for seed in range(9)]
+    orders = [np.random.default_rng(seed).permutation(P) for seed in range(2)]
     turned = {"AC": False, "ac": False, "A0": False, "0C": False, "CA": True, "ca": True, "0A": True, "C.": True}
     for order, alleles in product(orders, turned):
         found = read([SNPS[k] for k in order], alleles)

