@@ -19,9 +19,7 @@ ANIMALS = "direct, birth: the 20 highest breeding values"
 @pytest.fixture(scope="module")
 def browser():
     if CHROMIUM is None or DRIVER is None:
-        pytest.skip(
-            "needs chromium and chromedriver (Debian: apt-get install chromium chromium-driver), which are not here"
-        )
+        pytest.skip("needs chromium and chromedriver (Debian: apt-get install chromium chromium-driver)")
     webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium, which is not here")
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
@@ -47,9 +45,8 @@ def running(folder):
     """The page of a run that has not ended."""
     drawn = draws()
     chains = [ChainProgress(f"chain {c + 1}", 300 * c, 1000) for c in range(3)]
-    facts = Running(
-        "calves", "2026-01-02 03:04:05", 200, chains, "0:12:30 left", drawn, summary_frame(summary_table(drawn))
-    )
+    table = summary_frame(summary_table(drawn))
+    facts = Running("calves", "2026-01-02 03:04:05", 200, chains, "0:12:30 left", drawn, table)
     return write_running(facts, folder / "running.html")
 
 
@@ -65,11 +62,8 @@ def words(element) -> str:
 
 
 def table(browser, caption):
-    return next(
-        t
-        for t in browser.find_elements("css selector", "table")
-        if words(t.find_element("css selector", "caption")) == caption
-    )
+    tables = browser.find_elements("css selector", "table")
+    return next(t for t in tables if words(t.find_element("css selector", "caption")) == caption)
 
 
 def column(browser, found, head):
@@ -90,16 +84,13 @@ def heading(found, text):
 @pytest.mark.parametrize("name", ["report", "comparison", "genomic", "running"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_error_is_logged_and_nothing_overflows(browser, pages, name, scheme):
-    browser.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-    )
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
     browser.get(pages[name].as_uri())
     assert browser.get_log("browser") == []
     for width in (1280, 360):
-        browser.execute_cdp_cmd(
-            "Emulation.setDeviceMetricsOverride",
-            {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
-        )
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     paper = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
@@ -119,32 +110,22 @@ def test_tables_sort_by_their_headings(report):
     assert head.get_attribute("aria-sort") is None
     head.find_element("css selector", "button").click()  # numbers: the largest first
     reliability = [float(v) for v in column(report, found, "Reliability")]
-    assert (
-        reliability == sorted(reliability, reverse=True)
-        and len(set(reliability)) > 5
-        and head.get_attribute("aria-sort") == "descending"
-    )
+    assert reliability == sorted(reliability, reverse=True) and len(set(reliability)) > 5
+    assert head.get_attribute("aria-sort") == "descending"
     report.execute_script("arguments[0].focus()", head.find_element("css selector", "button"))
     report.switch_to.active_element.send_keys("\ue007")  # Enter: by keyboard as by mouse
-    assert [float(v) for v in column(report, found, "Reliability")] == sorted(reliability) and head.get_attribute(
-        "aria-sort"
-    ) == "ascending"
+    assert [float(v) for v in column(report, found, "Reliability")] == sorted(reliability)
+    assert head.get_attribute("aria-sort") == "ascending"
     name = heading(found, "Animal")
     name.find_element("css selector", "button").click()
     animals = column(report, found, "Animal")
-    assert (
-        animals == sorted(animals)
-        and name.get_attribute("aria-sort") == "ascending"
-        and head.get_attribute("aria-sort") is None
-    )
+    assert animals == sorted(animals) and name.get_attribute("aria-sort") == "ascending"
+    assert head.get_attribute("aria-sort") is None
     heading(found, "Rank").find_element("css selector", "button").click()
     heading(found, "Rank").find_element("css selector", "button").click()
     assert [float(v) for v in column(report, found, "Breeding value")] == values
     bar = heading(found, "95\u00a0% interval")
     assert bar.find_elements("css selector", "button") == []
-
-
-def test_blanks_sort_last_either_way(report):
     found = table(report, "herd")
     for _ in range(2):
         heading(found, "High").find_element("css selector", "button").click()

@@ -58,13 +58,10 @@ def test_variance_and_heritability_are_those_of_the_draws():
 _ends = (lambda of: np.percentile(of, 2.5), lambda of: np.percentile(of, 97.5))
 
 
-def test_estimates_have_no_band():
+def test_estimates_and_independent_coefficients():
     (found,) = curves(run({name: values[:1, :1] for name, values in DRAWS.items()}))
     assert [c.label for c in found["table"].columns] == ["age", "Variance", "Heritability"]
     assert "band" not in found["figures"][0][2] and found["table"].note == ""
-
-
-def test_without_covariances_the_coefficients_are_independent():
     (found,) = curves(run({name: values for name, values in DRAWS.items() if ".cov[" not in name}))
     at_low = 0.5 * DRAWS["genetic.var[rr.0:weight]"] + 1.5 * DRAWS["genetic.var[rr.1:weight]"]
     assert found["table"].rows[0][1].value == pytest.approx(at_low.mean())
@@ -94,22 +91,14 @@ def test_parents_have_neither_heritability_nor_the_genetic_variance(level):
     assert len(found["table"].columns) == 4
 
 
-def test_a_curve_beside_another_effect_of_its_term_is_named_by_both():
-    """Not the heritability, which needs the variance of that effect too."""
+def test_heritability_needs_the_sum_of_one_trait():
     (found,) = curves(run(maternal={"level": "dam", "traits": ["weight"]}))
     assert found["label"] == "genetic.rr, weight, along age"
     assert [heading for heading, *_ in found["figures"]] == ["Genetic variance along age"]
-
-
-def test_two_terms_of_animals_have_no_heritability_each():
-    """That of the trait is the share of their sum."""
     of = run({**DRAWS, "chips.var[weight]": DRAWS["litter.var[weight]"]})
     of.record["analysis"]["model"]["random"]["chips"] = {"relationship": "genomic", "level": "animal"}
     of.record["relationships"] = {"chips": {"symbol": "G", "related": True}}
     assert [heading for heading, *_ in curves(of)[0]["figures"]] == ["Genetic variance along age"]
-
-
-def test_other_traits_and_their_snps_do_not_count():
     (found,) = curves(run(traits=("weight", "length"), markers={"snps": {"traits": ["length"]}}))
     assert len(found["figures"]) == 2
 

@@ -50,31 +50,17 @@ def test_how_far_a_parameter_is_beyond_the_limits(rhat, bulk, tail, beyond, said
     assert attention(row) == (beyond > 1)
 
 
+ENDS = "The ends of the intervals are rough, and so"
+BULK = "whose effective sample size of the bulk is below 100."
+
+
 @pytest.mark.parametrize(
     ("bulk", "tail", "advice"),
     [
-        (
-            [50.0, 60.0, 70.0],
-            [40.0, 900.0, 900.0],
-            "The means have a large Monte Carlo error and the intervals are rough.",
-        ),
-        (
-            [500.0, 600.0, 700.0],
-            [40.0, 50.0, 60.0],
-            "It is the tail alone: the ends of the intervals are rough, the means are not.",
-        ),
-        (
-            [50.0, 600.0, 700.0],
-            [40.0, 50.0, 60.0],
-            "The ends of the intervals are rough, and so is the mean of the 1 parameter whose effective sample size "
-            "of the bulk is below 100.",
-        ),
-        (
-            [50.0, 60.0, 700.0],
-            [40.0, 50.0, 60.0],
-            "The ends of the intervals are rough, and so are the means of the 2 parameters whose effective sample size "
-            "of the bulk is below 100.",
-        ),
+        ([50, 60, 70], [40, 900, 900], "The means have a large Monte Carlo error and the intervals are rough."),
+        ([500, 600, 700], [40, 50, 60], "It is the tail alone: the ends of the intervals are rough, the means are not"),
+        ([50, 600, 700], [40, 50, 60], f"{ENDS} is the mean of the 1 parameter {BULK}"),
+        ([50, 60, 700], [40, 50, 60], f"{ENDS} are the means of the 2 parameters {BULK}"),
     ],
 )
 def test_few_effective_draws_say_of_what(bulk, tail, advice):

@@ -2,12 +2,12 @@
 
 import json
 import re
+import shutil
 from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
 import pytest
-from helpers.finished_run import write_run
 from helpers.genomic_run import write_genomic_run
 from helpers.html_page import Page, as_number
 
@@ -19,8 +19,15 @@ from mmgibbs.report.plots import highest_and_some
 from mmgibbs.results.markers import TOTAL
 
 
-def page(tmp_path, **options) -> str:
-    return make_report([write_genomic_run(tmp_path / "run", **options)]).read_text(encoding="utf-8")
+def text_of(run) -> str:
+    return make_report([run]).read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory):
+    """A run with a map, classes of effects and windows, and its page."""
+    run = write_genomic_run(tmp_path_factory.mktemp("genomic") / "run")
+    return run, text_of(run)
 
 
 def headings(text):
@@ -32,8 +39,9 @@ def captions(text):
     return [c for c in re.findall(r"<caption><span>(.*?)</span>", part) if "snps" in c or "Quality" in c]
 
 
-def test_a_run_with_everything(tmp_path):
-    text = page(tmp_path)
+def test_a_run_with_everything(everything):
+    _, text = everything
+    assert "together</h3>" not in text  # effects of each trait by itself
     assert headings(text)[:5] == [
         "Probability of an effect along the genome",
         "Genetic variance along the genome, in per cent",
@@ -56,10 +64,7 @@ def test_a_run_with_everything(tmp_path):
     assert "which the SNPs do not explain: genetic direct, birth. To select" in text
     assert "all variances and all covariances with the rest together do. The bars run from" in text
     assert "windows covary. The bars run from" in text
-    assert (
-        "Reliability of the sums is 1 \u2212 PEV / (a + g), where a is (1 + F) times the variance of genetic, and"
-        in text
-    )
+    assert "Reliability of the sums is 1 \u2212 PEV / (a + g), where a is (1 + F) times the variance of genetic" in text
     assert ">SNPs left out: monomorphic<" in text and ">animals left out: x<" in text
     assert "<dt>snps.effect_var</dt>" in text
     assert "effects of SNPs, prior bayes_c" in text and "snps (SNP effects, animal)" in text
@@ -68,24 +73,23 @@ def test_a_run_with_everything(tmp_path):
     assert "X<b>" not in text and "X&lt;b&gt;" in text
 
 
-def test_variances_of_chromosomes_say_on_how_many_draws_they_rest(tmp_path):
-    run = write_genomic_run(tmp_path / "run")
+def test_variances_of_chromosomes_say_on_how_many_draws_they_rest(everything, tmp_path):
+    run, text = everything
     told = "draws of the effects (output.save_marker_draws), while snps.var in the tables of variances is from every"
-    text = make_report([run]).read_text(encoding="utf-8")
     chromosomes = text[text.index("<caption><span>snps, birth: chromosomes") :]
     assert f"From the kept {told}" in chromosomes and ">95\u00a0% interval</th>" in chromosomes
     assert ">Interval</th>" not in text
-    np.savez(run / "marker_draws.npz", number=np.arange(60))
+    kept = shutil.copytree(run, tmp_path / "run")
+    np.savez(kept / "marker_draws.npz", number=np.arange(60))
     chains = json.loads((run / "run.json").read_text())["analysis"]["sampler"]["chains"]
-    assert chains > 1 and f"From {60 * chains} {told}" in make_report([run]).read_text(encoding="utf-8")
+    assert chains > 1 and f"From {60 * chains} {told}" in text_of(kept)
 
 
-def test_sums_have_the_tables_of_breeding_values(tmp_path):
-    page = Page(make_report([write_genomic_run(tmp_path / "run")]))
+def test_sums_have_the_tables_of_breeding_values(everything):
+    page = Page(everything[0] / "report.html")
     assert {"Born", "Sire"} <= set(page.table("direct, weaning: the 20 highest breeding values")["head"])
-    of_sums = [
-        page.table(f"birth, genomic and polygenic: the 20 {end} breeding values") for end in ("highest", "lowest")
-    ]
+    start = "birth, genomic and polygenic: the 20"
+    of_sums = [page.table(f"{start} {end} breeding values") for end in ("highest", "lowest")]
     assert all({"Born", "Sire", "Rank", "95 % interval"} <= set(table["head"]) for table in of_sums)
     first = [as_number(table["rows"][0][2]) for table in of_sums]
     assert first[0] > 0 > first[1] and len(of_sums[1]["rows"]) == 20
@@ -95,29 +99,22 @@ def test_genomic_values_alone_say_how_their_reliability_is_computed(tmp_path):
     run = write_genomic_run(tmp_path / "run")
     solutions = pl.read_parquet(run / "solutions.parquet")
     solutions.filter(pl.col("effect") != TOTAL).write_parquet(run / "solutions.parquet")
-    text = make_report([run]).read_text(encoding="utf-8")
-    assert (
-        "Reliability is 1 \u2212 PEV / g, where g is the sum of squares" in text
-        and "Reliability of the sums" not in text
-    )
+    text = text_of(run)
+    assert "Reliability is 1 \u2212 PEV / g, where g is the sum of squares" in text
+    assert "Reliability of the sums" not in text
 
 
 def test_without_classes_the_sizes_of_effects_are_shown(tmp_path):
-    text = page(tmp_path, classes=False, windows=False)
+    text = text_of(write_genomic_run(tmp_path / "run", classes=False, windows=False))
     assert headings(text)[0] == "Size of effects along the genome"
     assert captions(text)[0] == "snps, birth: the largest effects" and "PIP</th>" not in text
     assert "snps, birth: windows" not in text
 
 
 def test_without_a_map_snps_stand_in_their_order(tmp_path):
-    text = page(tmp_path, mapped=False)
+    text = text_of(write_genomic_run(tmp_path / "run", mapped=False))
     assert headings(text)[1].startswith("Genetic variance") and "SNP number" in text and "window number" in text
     assert "Chromosome</th>" not in text and "chromosomes" not in "".join(captions(text))
-
-
-def test_a_run_without_snp_effects_has_no_section(tmp_path):
-    text = make_report([write_run(tmp_path / "run")]).read_text(encoding="utf-8")
-    assert 'id="snps"' not in text and "#snps" not in text
 
 
 @pytest.mark.parametrize("n", [10, 100, 5000])
@@ -166,32 +163,26 @@ def with_two_traits(folder, states=True):
 
 
 def test_effects_on_several_traits_together(tmp_path):
-    text = make_report([with_two_traits(tmp_path / "run")]).read_text(encoding="utf-8")
+    text = text_of(with_two_traits(tmp_path / "run"))
     part = text[text.index("snps: birth and wean together") :]
     assert "Effects on birth and wean" in part and "correlation −1.00, 0\u00a0% have the" in part
     rows = re.findall(r"<tr[^>]*>(.*?)</tr>", part[part.index("sets of traits that a SNP acts on") :], re.S)
-    cells = [
-        [re.sub(r"<[^>]*>", "", c).strip() for c in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", r, re.S)] for r in rows
-    ]
+    split = lambda row: re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row, re.S)
+    cells = [[re.sub(r"<[^>]*>", "", c).strip() for c in split(r)] for r in rows]
     of_both = next(row for row in cells if row[0] == "birth and wean")
     assert of_both[1] == "12.30" and of_both[-2:] == ["5.0", "1"]  # .9 + 409 x .01
     assert ">Interval, 0 to 100<" in part and ">Interval, \u22121 to 1<" in part
     best = next(row for row in cells if row[:2] == ["1", "rs10"])
     assert best[2:5] == ["0.900", "birth and wean", "0.900"]
     correlations = part[part.index("correlations between traits") :]
-    assert correlations.index(
-        ">The thin line is 0. A bar with an arrow goes on beyond this scale.<"
-    ) < correlations.index("sets of traits that")
+    explained = correlations.index(">The thin line is 0. A bar with an arrow goes on beyond this scale.<")
+    assert explained < correlations.index("sets of traits that")
     assert "breeding values of the genotyped" in correlations and "0.123" in correlations
 
 
 def test_one_state_for_all_traits_has_correlations_alone(tmp_path):
-    text = make_report([with_two_traits(tmp_path / "run", states=False)]).read_text(encoding="utf-8")
+    text = text_of(with_two_traits(tmp_path / "run", states=False))
     assert "snps: correlations between traits" in text and "sets of traits that a SNP acts on" not in text
-
-
-def test_effects_of_each_trait_by_itself_have_no_panel(tmp_path):
-    assert "together</h3>" not in page(tmp_path)
 
 
 def test_sets_of_traits_are_those_of_their_term():
@@ -203,26 +194,18 @@ def test_sets_of_traits_are_those_of_their_term():
         assert list(joint_markers._states(markers, term, traits, terms).values()) == of(term)
 
 
-def test_a_heat_map_says_where_its_shades_end():
+def test_words_of_figures_of_relationships():
     K = np.array([[1.0, 0.25], [0.25, 1.0]])
     assert shades_words(K, 0.1, 0.5) == ", from 0.100 to 0.500 and above"
     assert shades_words(K, 0.3, 0.5) == ", from 0.300 and below to 0.500 and above"
     assert shades_words(K, 0, 1.0) == ", from 0 to 1.00" and shades_words(K, 0, 0) == ""
-
-
-def test_each_principal_component_has_its_own_share():
-    """The first has the larger one, though the second is named before it."""
-    kind = {
-        "words": "single-step",
-        "diagonal": dict.fromkeys(("mean", "least", "largest"), 1.0),
-        "genotyped": 3,
-        "snps": 9,
-    }
+    kind = {"words": "single-step", "genotyped": 3, "snps": 9}
+    kind |= {"diagonal": dict.fromkeys(("mean", "least", "largest"), 1.0)}
     kind |= {"blend": 0.05, "with": "A22", "condition": 2.0, "inverse_error": 1e-14, "degrees_of_freedom": 3}
     components = pl.DataFrame({"pc_1": [-1.0, 0.0, 1.0], "pc_2": [0.5, -1.0, 0.5]})
     components = components.with_columns(share_1=pl.lit(0.0546), share_2=pl.lit(0.0443))
     run = SimpleNamespace(relationships={"genetic": kind}, genotyped=components, relationship_sample=None)
     ((_, _, caption),) = genotyped_section(run, plots.Figures())["figures"]
     assert caption.startswith(
-        "Second principal component (up; 4.4 % of the variance of genotypes) against the first (5.5 %) "
+        "Second principal component (up; 4.4 % of the variance of genotypes) against the first (5.5 %"
     )

@@ -75,7 +75,7 @@ def test_words_and_numbers_are_no_files(gamma):
     assert input_files({}) == {}
 
 
-def test_a_table_from_python_says_its_rows_once():
+def test_each_input_stands_once():
     tables = {"phenotypes": "data frame of 7 rows and 3 columns", "pedigree": "data frame of 9 rows and 3 columns"}
     counts = {"records": {"read": 7}, "animals": 9}
     assert input_files({"analysis": {"data": tables}, "data": counts}) == {
@@ -83,15 +83,9 @@ def test_a_table_from_python_says_its_rows_once():
         "Pedigree file": tables["pedigree"],
     }
     assert plain(pl.DataFrame({"a": [1]})).startswith(FRAME)
-
-
-def test_a_pedigree_that_no_effect_uses_is_not_listed():
     record = {"analysis": {"data": {"pedigree": "/p.csv"}}, "data": {"records": {"read": 7}}}
     assert input_files(record) == {}
     assert input_files(record | {"data": {}}) == {"Pedigree file": "p.csv"}  # not known
-
-
-def test_one_file_of_two_terms_stands_once():
     two = {name: {"relationship": "/k.txt"} for name in ("line", "line_by_year")}
     of = lambda **levels: input_files({"analysis": {"model": {"random": two}}, "levels": levels})["Relationship file"]
     assert of(line=5, line_by_year=5) == "k.txt, 5 levels" and of(line=5) == "k.txt, 5 levels; k.txt"

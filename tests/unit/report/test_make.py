@@ -22,12 +22,9 @@ def test_missing_libraries_are_told_and_the_run_stays(run, monkeypatch, capsys):
     monkeypatch.setattr(render, "LIBRARIES", ("matplotlib_of_the_future", "jinja2"))
     said = []
     assert make.report_after_run(run, said.append) is None
-    assert (
-        len(said) == 1
-        and "found no matplotlib_of_the_future" in said[0]
-        and "pip install matplotlib_of_the_future, then mmgibbs report" in said[0]
-        and "the run is complete" in said[0]
-    )
+    (text,) = said
+    assert "found no matplotlib_of_the_future" in text and "the run is complete" in text
+    assert "pip install matplotlib_of_the_future, then mmgibbs report" in text
     assert main(["report", str(run)]) == 2
     assert "found no matplotlib_of_the_future" in capsys.readouterr().err
 
@@ -36,9 +33,7 @@ def test_missing_libraries_are_told_and_the_run_stays(run, monkeypatch, capsys):
 def test_a_result_without_the_libraries_says_what_to_install(run, monkeypatch, method):
     monkeypatch.setattr(render, "LIBRARIES", ("matplotlib_of_the_future",))
     draw = getattr(open_run(run), method)
-    with pytest.raises(
-        ConfigError, match=f"^{method}: found no matplotlib_of_the_future; needed: pip install [a-z_]+$"
-    ):
+    with pytest.raises(ConfigError, match=f"^{method}: found no matplotlib_of_the_future; needed: pip install "):
         draw()
 
 

@@ -1,4 +1,4 @@
-"""Covariance matrices of a summary as matrices: on a terminal, and as a table that is a heat map."""
+"""Matrices of a summary: on a terminal, as a heat map, one triangle of each; and the table of factors."""
 
 import numpy as np
 import polars as pl
@@ -7,8 +7,12 @@ from helpers.finished_run import write_run
 from helpers.html_page import Page
 
 from mmgibbs.report import make
+from mmgibbs.report.factors import factor_tables, is_of_factors
+from mmgibbs.report.findings import chain_findings
 from mmgibbs.report.matrices import correlation_tables, sorted_by_similarity
+from mmgibbs.report.page import make_parameter_tables
 from mmgibbs.report.terminal import MAX_COMPONENTS, matrices_as_text
+from mmgibbs.report.triangle import lower_triangle
 from mmgibbs.results.matrices import CovarianceMatrix, covariance_matrices
 from mmgibbs.results.tables import SUMMARY_COLUMNS
 
@@ -85,12 +89,9 @@ def test_the_page_has_a_heat_map(tmp_path):
     assert text.count('style="--heat:30%"') == 4 and 'class="number heat below"' in text
     page = Page(folder / "report.html")
     assert "Correlations: genetic" in page.text and "Below the diagonal the correlation, above it its" in page.text
-    write_run(tmp_path / "single")
-    assert "Correlations: " not in make.make_report([tmp_path / "single"]).read_text()
 
 
 def test_similar_components_are_beside_each_other():
-    """Two groups of three, mixed in the summary: correlations .9 within, 0 between."""
     labels = ["a1", "b1", "a2", "b2", "a3", "b3"]
     group = np.array([label[0] for label in labels])
     correlations = np.where(group[:, None] == group, 0.9, 0.0)
@@ -101,8 +102,67 @@ def test_similar_components_are_beside_each_other():
     assert len({label[0] for label in ordered.labels[:3]}) == 1 and sorted(ordered.labels) == sorted(labels)
     position = [ordered.labels.index(label) for label in labels]
     np.testing.assert_array_equal(ordered.correlations[np.ix_(position, position)], correlations)
-
-
-def test_few_components_keep_their_order():
     matrix = CovarianceMatrix("g", ("b", "a"), np.ones(2), np.eye(2), np.eye(2), np.zeros((2, 2)))
     assert sorted_by_similarity(matrix) is matrix
+
+
+def rows_of_summary(rows):
+    return pl.DataFrame(
+        [{"parameter": name, "mean": mean, "sd": sd} for name, mean, sd in rows],
+        {"parameter": pl.String, "mean": pl.Float64, "sd": pl.Float64},
+    )
+
+
+def test_what_is_shown_once():
+    whole = rows_of_summary(
+        [
+            ("covariance[slope,slope]", 1.0, 0.1),
+            ("covariance[slope,intercept]", 0.2, 0.3),
+            ("covariance[intercept,slope]", 0.2, 0.3),
+            ("covariance[intercept,intercept]", 2.0, 0.1),
+            ("tau", None, None),
+        ]
+    )
+    shown = lower_triangle(whole)["parameter"].to_list()
+    assert shown == [f"covariance[{of}]" for of in ("slope,slope", "intercept,slope", "intercept,intercept")] + ["tau"]
+    names = ["beta[a,b]", "beta[b,a]"]
+    assert lower_triangle(rows_of_summary([(name, 0.0, 0.0) for name in names]))["parameter"].to_list() == names
+    names = [f"V[{a},{b}]" for a in ("x,yes", "x,no") for b in ("x,yes", "x,no")]
+    shown = lower_triangle(rows_of_summary([(name, 1.0 if k in (1, 2) else k, 0.5) for k, name in enumerate(names)]))
+    assert shown["parameter"].to_list() == ["V[x,yes,x,yes]", "V[x,no,x,yes]", "V[x,no,x,no]"]
+    rows = [("beta[a,b]", 0.2, 0.3), ("beta[b,a]", 0.4, 0.3), ("beta[a,a]", 0.2, 0.3), ("corr[a,b]", 0.1, 0.2)]
+    table = rows_of_summary(rows)
+    assert lower_triangle(table).equals(table) and lower_triangle(rows_of_summary([])).is_empty()
+
+
+def test_it_counts_once_in_warnings():
+    rows = [("V[a,a]", 1.0, 0.1), ("V[a,b]", 0.2, 0.3), ("V[b,a]", 0.2, 0.3), ("V[b,b]", 2.0, 0.1)]
+    table = rows_of_summary(rows).with_columns(rhat=1.2, ess_bulk=500.0, ess_tail=500.0)
+    (found,) = chain_findings(table, {})
+    assert "for 3 of 3 parameters" in found.fact
+
+
+def of_factors():
+    rows = {"line.var[a]": (2.0, 0.1), "line.var[b]": (1.0, 0.1)}
+    for i, c in enumerate("ab"):
+        rows |= {f"line.loading[{c}:{j}]": (1.0 + i + j, 0.25) for j in (1, 2)}
+    rows |= {f"line.specific[{c}]": (0.5, 0.2 if c == "a" else None) for c in "ab"}
+    rows |= {f"line.explained[{c}]": (0.75, 0.1) for c in "ab"} | {f"line.explained[{j}]": (0.4, 0.1) for j in (1, 2)}
+    rows |= {"line.rho": (0.3, 0.1)}
+    columns = {"parameter": list(rows)} | dict(zip(("mean", "sd"), zip(*rows.values(), strict=True), strict=True))
+    frame = pl.DataFrame(columns, schema_overrides={"mean": pl.Float64, "sd": pl.Float64})
+    return frame.with_columns(pl.lit(0.5).alias(c) for c in SUMMARY_COLUMNS if c not in frame.columns)
+
+
+def test_a_table_of_factors():
+    (table,) = factor_tables(of_factors())
+    heads = ["Component", "Factor 1", "Factor 2", "Specific variance", "Explained, %"]
+    assert [c.label for c in table.columns] == heads
+    assert [row[0] for row in table.rows] == ["a", "b", "All, %"]
+    assert table.rows[1][2].value == 4.0 and table.rows[1][2].text == "4.00 ± 0.250"
+    assert table.rows[1][3].text == "0.500"  # on the boundary: no error
+    assert table.rows[0][4].text == "75.0" and table.rows[2][1].text == "40.0"
+    assert is_of_factors("line.loading[a:1]") and not is_of_factors("line.rho")
+    names = [str(row[0]) for table in make_parameter_tables(of_factors()) for row in table.rows]
+    assert "line.rho" in names and not any("loading" in name or "explained" in name for name in names)
+    assert factor_tables(of_factors().filter(~pl.col("parameter").str.contains("loading|specific|explained"))) == []

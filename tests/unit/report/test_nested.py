@@ -41,20 +41,15 @@ def model(random, names, fixed_at=None, by=None, log_likelihood=-100.0, fixed=No
 R = "residual.var[y]"
 INTERCEPT = model({"animal": term()}, ["animal.var[y]", R])
 NAMED = model({"genetic": term(mean={})}, ["genetic.var[mean:y]", R])
-LINE = model(
-    {"curve": term(rr=legendre(1))},
-    ["curve.var[rr.0:y]", "curve.cov[rr.0:y,rr.1:y]", "curve.var[rr.1:y]", R],
-    log_likelihood=-96.0,
-)
+OF_LINE = ["curve.var[rr.0:y]", "curve.cov[rr.0:y,rr.1:y]", "curve.var[rr.1:y]", R]
+LINE = model({"curve": term(rr=legendre(1))}, OF_LINE, log_likelihood=-96.0)
 DIAGONAL = model({"curve": term(rr=legendre(1))}, ["curve.var[rr.0:y]", "curve.var[rr.1:y]", R])
 QUADRATIC = model(
     {"rr": term(a=legendre(2))},
     [f"rr.var[a.{i}:y]" for i in range(3)] + [f"rr.cov[a.{i}:y,a.{j}:y]" for i in range(3) for j in range(i)] + [R],
 )
-SLOPE = model(
-    {"g": term(one={}, slope={"covariates": ["age"]})},
-    ["g.var[one:y]", "g.cov[one:y,slope.0:y]", "g.var[slope.0:y]", R],
-)
+OF_SLOPE = ["g.var[one:y]", "g.cov[one:y,slope.0:y]", "g.var[slope.0:y]", R]
+SLOPE = model({"g": term(one={}, slope={"covariates": ["age"]})}, OF_SLOPE)
 APART = model({"g": term(), "s": term(rr={"covariates": ["age"]})}, ["g.var[y]", "s.var[rr.0:y]", R])
 COLUMNS = model({"g": term(rr={"covariates": ["one", "age"]})}, ["g.var[rr.0:y]", "g.var[rr.1:y]", R])
 DAM = model({"dam": {"relationship": "identity", **ANIMAL, "level": "dam"}}, ["dam.var[y]", R])
@@ -108,11 +103,7 @@ def test_not_nested(a, b, why):
     ("a", "b", "why"),
     [
         (INTERCEPT, COLUMNS, "whether the covariates of g have an intercept of animal among them"),
-        (
-            model({"s": term(rr={"covariates": ["age"]})}, ["s.var[rr.0:y]", R]),
-            LINE,
-            "the covariate age of s among them",
-        ),
+        (ON_AGE, LINE, "the covariate age of s among them"),
         (model({"s": term(rr=legendre(1, span=[0, 9]))}, ["s.var[rr.0:y]", "s.var[rr.1:y]", R]), QUADRATIC, "age"),
     ],
 )

@@ -88,9 +88,13 @@ def test_structures_that_are_not_nested(a, b):
     assert said.startswith("no test: neither model is nested in the other (the covariance matrix of line is ")
 
 
-def test_one_negative_correlation_is_no_common_factor():
+def test_negative_correlations_and_turned_components_have_no_test():
     said = likelihood_ratio(model(FREE["compound_symmetry"], rho=-0.1), model(FACTORS[1]))
     assert said.startswith("no test: neither model is nested in the other")
+    turned = copy.deepcopy(model(FREE["ar1"]))
+    turned.record["analysis"]["model"]["random"]["line"]["traits"] = TRAITS[::-1]
+    said = likelihood_ratio(model(FREE["ar1"]), turned)
+    assert "cannot be judged: the covariance matrix of line is ar1 in one of them, and its components" in said
 
 
 def test_the_same_structure_beside_another_difference():
@@ -104,7 +108,7 @@ def test_the_same_structure_beside_another_difference():
     assert likelihood_ratio(model(FACTORS[1]), model(FACTORS[1])) == "no test: both are the same model"
 
 
-def test_parameters_that_the_data_do_not_determine_do_not_count():
+def test_what_the_data_do_not_determine_does_not_count():
     small, large = model(FREE["compound_symmetry"]), model("full", -95.0, undetermined_elements=2)
     test = likelihood_ratio(small, large)
     assert test.covariances == 7 and test.p == pytest.approx(chi2.sf(10.0, 7))
@@ -112,33 +116,18 @@ def test_parameters_that_the_data_do_not_determine_do_not_count():
     nothing = model("full", undetermined_elements=9)
     said = likelihood_ratio(small, nothing)
     assert said.startswith("no test: the data determine as many parameters of one model as of the other")
-
-
-def test_surplus_factors_are_not_counted_twice():
-    """Two factors of four components have 11 parameters, of which no data determine more than 10."""
     four = TRAITS[:4]
     large = model(FACTORS[2], -95.0, traits=four, undetermined_elements=1)
     test = likelihood_ratio(model(FACTORS[1], traits=four), large)
     assert (test.covariances, test.most, test.undetermined) == (2, 2, 0)
     assert count_surplus(FACTORS[2], 4) == 1
     assert count_surplus(FACTORS[2] | {"variances": "equal"}, 4) == 0
-
-
-def test_variances_that_the_data_do_not_determine_do_not_count():
-    """Of two variances that the smaller model lacks the data determine one."""
     terms = {name: {"level": name, "traits": ["a"]} for name in ("block", "row")}
     large = model("full", -97.0, random={"line": {"level": "line", "traits": TRAITS}, **terms}, undetermined_elements=1)
     added = pl.DataFrame({"parameter": ["block.var[a]", "row.var[a]"], "mean": [1.0] * 2, "sd": [0.1] * 2})
     test = likelihood_ratio(model("full"), Finished(large.directory, large.record, pl.concat([large.summary, added])))
     assert (test.variances, test.covariances, test.undetermined) == (1, 0, 1)
     assert test.p == pytest.approx(chi2.sf(6.0, 1) / 2)
-
-
-def test_components_in_another_order_are_not_judged():
-    turned = copy.deepcopy(model(FREE["ar1"]))
-    turned.record["analysis"]["model"]["random"]["line"]["traits"] = TRAITS[::-1]
-    said = likelihood_ratio(model(FREE["ar1"]), turned)
-    assert "cannot be judged: the covariance matrix of line is ar1 in one of them, and its components" in said
 
 
 @pytest.mark.parametrize("k", [2, 3, 4, 5])

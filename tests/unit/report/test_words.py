@@ -15,24 +15,20 @@ from mmgibbs.report.model_words import (
 from mmgibbs.report.page import facts
 from mmgibbs.report.value_words import genomic_reliability_words, reliability_words, scale_words, values_words
 
+IW, HALF_T = "inverse-Wishart prior with", "half-t prior of standard deviations with"
+
 
 @pytest.mark.parametrize(
     ("prior", "words"),
     [
         ("flat", "flat prior"),
         (None, "flat prior"),
-        ({"df": 5.0, "scale": 1.0}, "inverse-Wishart prior with 5 degrees of freedom and scale 1"),
-        ({"df": 4.0, "scale": [[0.8]]}, "inverse-Wishart prior with 4 degrees of freedom and scale 0.8"),
-        (
-            {"df": 3, "scale": [[3.0, 1.0], [1.0, 60.0]]},
-            "inverse-Wishart prior with 3 degrees of freedom and a diagonal of the scale of 3 and 60",
-        ),
-        (
-            {"half_t": {"df": 2.0, "scale": [1.0, 2.5]}},
-            "half-t prior of standard deviations with 2 degrees of freedom and scales 1 and 2.5",
-        ),
+        ({"df": 5.0, "scale": 1.0}, f"{IW} 5 degrees of freedom and scale 1"),
+        ({"df": 4.0, "scale": [[0.8]]}, f"{IW} 4 degrees of freedom and scale 0.8"),
+        ({"df": 3, "scale": [[3, 1], [1, 60]]}, f"{IW} 3 degrees of freedom and a diagonal of the scale of 3 and 60"),
+        ({"half_t": {"df": 2.0, "scale": [1.0, 2.5]}}, f"{HALF_T} 2 degrees of freedom and scales 1 and 2.5"),
         ({"h2": "uniform"}, "share of the variance (its own plus the residual's) uniform on (0, 1)"),
-        ({"half_t": {"df": 2.0, "scale": None}}, "half-t prior of standard deviations with 2 degrees of freedom"),
+        ({"half_t": {"df": 2.0, "scale": None}}, f"{HALF_T} 2 degrees of freedom"),
     ],
 )
 def test_every_prior_of_a_covariance_matrix(prior, words):
@@ -56,7 +52,7 @@ def test_a_prior_by_trait_of_the_one_trait_names_it_not():
     assert fixed_prior_words({"variance": {"sick": 10.0}}, ["sick"]) == "normal prior with variance 10"
 
 
-def test_sums_are_of_what_follows_the_model():
+def test_left_sides_of_the_model():
     traits = {
         "milk": {"type": "normal"},
         "sick": {"type": "binary"},
@@ -69,6 +65,10 @@ def test_sums_are_of_what_follows_the_model():
     assert left == ["milk", "liability of sick", "log rate of cases", "log of days", "age"]
     assert scale_words({"milk": traits["milk"]}) == "on the scale of the trait"
     assert scale_words({"sick": traits["sick"]}) == "on the scale of the trait (for sick, that of its liability)"
+    traits = {"cases": {"type": "count", "exposure": "months"}, "eggs": {"type": "count", "exposure": None}}
+    left = [name for name, _ in model_equations({"traits": traits, "model": {}})]
+    assert left == ["log rate of cases per unit of months", "log rate of eggs"]
+    assert dict(facts({"data": {"animals": 3}, "analysis": {"traits": traits}})[0][1])["Exposure"] == "months, of cases"
 
 
 @pytest.mark.parametrize(
@@ -86,23 +86,24 @@ def test_what_is_behind_records_by_kind_of_trait(types, told):
     assert underlying_words({str(k): spec for k, spec in enumerate(types)}) == told
 
 
-def test_rates_are_per_unit_of_their_exposure():
-    traits = {"cases": {"type": "count", "exposure": "months"}, "eggs": {"type": "count", "exposure": None}}
-    left = [name for name, _ in model_equations({"traits": traits, "model": {}})]
-    assert left == ["log rate of cases per unit of months", "log rate of eggs"]
-    assert dict(facts({"data": {"animals": 3}, "analysis": {"traits": traits}})[0][1])["Exposure"] == "months, of cases"
-
-
-def test_records_with_weights_say_so():
+def test_records():
     analysis = {"traits": {"milk": {"type": "normal"}}, "model": {}, "data": {"weights": "tests"}}
     assert model_table({"analysis": analysis}).rows[-1][:2] == ("residual", "random; weighted by tests")
     divided = "tests: residual variances are divided by it"
-    for scales, they in (
-        ({"milk": {"h2": "the trait's own"}}, "they, and heritabilities,"),
-        ({}, "they"),  # as without breeding values
-    ):
+    with_shares = {"milk": {"h2": "the trait's own"}}
+    for scales, they in ((with_shares, "they, and heritabilities,"), ({}, "they")):  # without breeding values
         shown = dict(facts({"analysis": analysis, "scales": scales})[0][1])["Weights"]
         assert shown == f"{divided}; {they} are shown for a weight of 1"
+    data = {"observations": {"milk": 9, "days": 1554}, "observed_as": {"days": {"exact": 812, "right-censored": 742}}}
+    shown = dict(facts({"data": data})[0][1])["Observations"]
+    assert shown == "milk 9 and days 1,554 (812 exact and 742 right-censored)"
+    record = {"analysis": {"data": {"weights": None}}, "data": {"records": {"used": 9}, "observations": {"milk": 9}}}
+    assert residuals_words(record) == ""
+    record["data"]["observations"]["fat"] = 7
+    assert residuals_words(record) == "between records with different observed traits"
+    record["analysis"] = {"data": {"weights": "n"}, "variances": {"residual": {"by": "herd"}}}
+    expected = "between records with different observed traits, weight or residual class (herd)"
+    assert residuals_words(record) == expected
 
 
 def test_an_intercept_and_the_coefficients_of_covariates_are_counted():
@@ -143,24 +144,18 @@ def test_a_relationship_file_is_named_without_its_folder(path, described):
 
 
 def _residual_words(types, by=None):
-    analysis = {
-        "traits": {name: {"type": of} for name, of in types.items()},
-        "model": {},
-        "variances": {"residual": {"by": by, "prior": "flat"}},
-    }
+    analysis = {"traits": {name: {"type": of} for name, of in types.items()}, "model": {}}
+    analysis["variances"] = {"residual": {"by": by, "prior": "flat"}}
     return model_table({"analysis": analysis, "data": {"records": {"used": 3}}}).rows[-1][-1]
 
 
-def test_residual_variances_of_categories_are_said_to_be_one():
+def test_what_is_known_of_variances_and_effects():
     assert _residual_words({"milk": "normal"}) == "sampled, flat prior"
     assert _residual_words({"sick": "binary"}) == "1 by convention"
     two = _residual_words({"sick": "ordinal", "milk": "normal"})
     assert two == "1 by convention for sick; else sampled, flat prior"
     classes = _residual_words({"sick": "binary"}, by="sex")
     assert classes.startswith("1 by convention in one class of sex; else sampled")
-
-
-def test_estimates_are_not_said_to_be_sampled():
     analysis = {"traits": {"milk": {"type": "normal"}}, "model": {}, "variances": {"residual": {"prior": "flat"}}}
     assert model_table({"analysis": analysis, "method": "reml"}).rows[-1][-1] == "estimated by REML"
     assert values_words({"analysis": analysis, "method": "reml"}).endswith("with the estimated variance.")
@@ -170,6 +165,9 @@ def test_estimates_are_not_said_to_be_sampled():
     assert "the solution \u00b1 1.96 standard errors" in values_words({"analysis": analysis, "method": "blup"})
     without = values_words({"analysis": analysis, "method": "blup"}, False, False)
     assert without == "BLUP on the scale of the trait, without standard errors of prediction: a note above says why."
+    analysis = {"traits": {"milk": {"type": "normal"}}, "model": {"fixed": {"herd": {"prior": "flat"}}}}
+    for method, words in (("reml", "none"), ("blup", "none"), ("gibbs", "flat prior")):
+        assert model_table({"analysis": analysis, "method": method}).rows[0][-1] == words
 
 
 def test_coefficients_of_curves_are_not_on_the_scale_of_the_trait():
@@ -185,12 +183,6 @@ def test_coefficients_of_curves_are_not_on_the_scale_of_the_trait():
     assert "coefficients" not in values_words(record)
 
 
-def test_fixed_effects_without_sampling_have_no_prior():
-    analysis = {"traits": {"milk": {"type": "normal"}}, "model": {"fixed": {"herd": {"prior": "flat"}}}}
-    for method, words in (("reml", "none"), ("blup", "none"), ("gibbs", "flat prior")):
-        assert model_table({"analysis": analysis, "method": method}).rows[0][-1] == words
-
-
 def _related(**symbols):
     kinds = {name: {"symbol": symbol, "related": symbol != "I"} for name, symbol in symbols.items()}
     return {"analysis": {"model": {"random": {key: {} for key in symbols}}}, "relationships": kinds}
@@ -203,9 +195,7 @@ def test_reliability_is_said_with_the_diagonal_of_the_relationships():
     single_step = "1 − PEV / (d variance), where d is the animal’s diagonal element of H"
     assert reliability_words(_related(animal="H", litter="I")) == single_step
     assert reliability_words(_related(animal="H", dominance="D")) == single_step + " and D"
-    assert reliability_words(_related(animal="H", line="A")).endswith(
-        "of H; for terms of the pedigree alone, d is 1 + F"
-    )
+    assert reliability_words(_related(animal="H", line="A")).endswith("; for terms of the pedigree alone, d is 1 + F")
 
 
 @pytest.mark.parametrize(
@@ -214,12 +204,7 @@ def test_reliability_is_said_with_the_diagonal_of_the_relationships():
         ("A", {}, "none", "a is (1 + F) times the variance of animal, and g is"),
         ("A", {"inbreeding": "ignore"}, "none", "a is the variance of animal, and g is"),
         ("H", {}, "none", "a is the animal’s diagonal element of H times the variance of animal, and g is"),
-        (
-            "A",
-            {},
-            "epsilon",
-            "a is the variance of animal times the share of it that genotypes leave to the animal, none",
-        ),
+        ("A", {}, "epsilon", "a is the variance of animal times the share of it that genotypes leave to the animal"),
     ],
 )
 def test_reliability_of_sums_is_said_with_what_the_polygenic_part_has(symbol, more, single_step, own):
@@ -229,17 +214,12 @@ def test_reliability_of_sums_is_said_with_what_the_polygenic_part_has(symbol, mo
     assert genomic_reliability_words(record).startswith("Reliability is 1 − PEV / g, where g is the sum of squares")
 
 
-def test_figures_of_chains_say_what_their_lines_are():
+def test_figures_of_chains():
     several, one = key_of_figures(4, True), key_of_figures(1, False)
     assert several["Trace"] == several["Autocorrelation"] == "one line for each chain"
-    assert (
-        several["Posterior density"]
-        == "thick line: all chains; thin lines: each chain; shaded: 95\u00a0% interval; dashed: mean"
-    )
+    key = "thick line: all chains; thin lines: each chain; shaded: 95\u00a0% interval; dashed: mean"
+    assert several["Posterior density"] == key
     assert one["Trace"] == "" and one["Posterior density"] == "dashed: mean"
-
-
-def test_which_parameters_have_figures():
     assert chosen_words(5, 5, 0).startswith("The parameters that mix worst come first, by how far")
     start = "Of 31 parameters these are the 12 that mix worst, the worst first"
     assert chosen_words(31, 12, 0).startswith(f"{start}; draws.nc has all of them. How well")
@@ -248,12 +228,9 @@ def test_which_parameters_have_figures():
     assert all(chosen_words(n, 12, 0).endswith("relative to its limit (1.05 and 100).") for n in (12, 13))
 
 
-def test_terms_that_interweave_say_what_for():
+def test_how_it_was_computed():
     assert interweaved_words([]) == "none"
     assert interweaved_words(["a", "b"]).startswith("a and b: variances are drawn again")
-
-
-def test_engines_are_said_in_plain_words():
     why = "auto, by estimates: 0.32 ms per sweep of serial, 0.17 ms per factorisation (21,709 elements)"
     said = engine_words({"engine": "serial", "engine_chosen_because": why})
     assert said == "serial: draws the levels of all effects one after another (chosen by auto; run.json says why)"
@@ -261,30 +238,8 @@ def test_engines_are_said_in_plain_words():
     shown = dict(facts({"engine": "structured", "equations": 9, "nonzeros": 81})[1][1])
     assert list(shown) == ["Equations"]  # what a matrix would have is no matter of the reader
     assert not any("matrix" in w or "factor" in w for w in ENGINES.values())
-
-
-def test_steps_that_took_no_time_are_left_out():
     shown = dict(facts({"seconds": {"data": 0.6, "sampling": 12.0, "summary": 0.03}})[-1][1])
     assert shown["Time"] == "data 0.6\u00a0s and sampling 12.0\u00a0s"
     assert "Work" not in dict(facts({"seconds": {"summary": 0.03}}))
-
-
-def test_log_likelihoods_have_a_true_minus_sign():
     record = {"log_likelihood": -2645.7609, "aic": 5297.52, "bic": 5314.96, "iterations": 9}
     assert reml_words(record) == "REML: log likelihood −2,645.761, AIC 5,297.5, BIC 5,315.0, 9 iterations"
-
-
-def test_observations_by_what_is_known_of_them():
-    data = {"observations": {"milk": 9, "days": 1554}, "observed_as": {"days": {"exact": 812, "right-censored": 742}}}
-    shown = dict(facts({"data": data})[0][1])["Observations"]
-    assert shown == "milk 9 and days 1,554 (812 exact and 742 right-censored)"
-
-
-def test_between_which_records_residual_variances_differ():
-    record = {"analysis": {"data": {"weights": None}}, "data": {"records": {"used": 9}, "observations": {"milk": 9}}}
-    assert residuals_words(record) == ""
-    record["data"]["observations"]["fat"] = 7
-    assert residuals_words(record) == "between records with different observed traits"
-    record["analysis"] = {"data": {"weights": "n"}, "variances": {"residual": {"by": "herd"}}}
-    expected = "between records with different observed traits, weight or residual class (herd)"
-    assert residuals_words(record) == expected

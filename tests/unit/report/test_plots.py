@@ -1,11 +1,11 @@
-"""Densities end where a parameter does."""
+"""Figures of draws: densities end where a parameter does, and equal draws are no broken chain."""
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from mmgibbs.report.bounds import bounds
-from mmgibbs.report.plots import bandwidth, density, paint_density
+from mmgibbs.report.plots import bandwidth, density, paint_density, rank_shares
 
 ABOVE, BOTH, CLOSE = np.array([0.2, 0.4]), np.array([-0.2, 0.4]), np.array([0.9, 1.2])
 
@@ -44,6 +44,8 @@ def test_a_density_ends_at_its_bounds_and_keeps_its_area():
         assert np.trapezoid(f, x) == pytest.approx(1, abs=0.01)
     far, g = density(values + 50, bounds=(0.0, None))
     assert far[0] > 40 and np.array_equal(g, density(values + 50)[1])
+    x, _ = density(ABOVE, 10, ends=(-1.0, 2.0), bounds=(0.0, 1.0))
+    assert (x[0], x[-1]) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize("apart", [0.0, 5.0])
@@ -57,6 +59,33 @@ def test_the_density_of_all_chains_is_the_mean_of_theirs(apart):
     assert np.array_equal(density(draws[0], width=bandwidth(draws[0]))[1], density(draws[0])[1])
 
 
-def test_ends_are_kept_within_bounds():
-    x, _ = density(ABOVE, 10, ends=(-1.0, 2.0), bounds=(0.0, 1.0))
-    assert (x[0], x[-1]) == (0.0, 1.0)
+RANDOM = np.random.default_rng(8)
+
+
+@pytest.mark.parametrize(
+    "draws",
+    [
+        RANDOM.poisson(2.0, (4, 2000)).astype(float),  # SNPs in the model
+        RANDOM.integers(0, 2, (4, 2000)).astype(float),
+        np.full((4, 2000), 3.0),
+        RANDOM.normal(size=(4, 2000)).round(1),
+    ],
+)
+def test_equal_draws_leave_no_class_empty(draws):
+    """Chains that agree have 5 % of their draws in each of 20 classes, give or take 5 standard errors."""
+    shares = rank_shares(draws)
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    np.testing.assert_allclose(shares.mean(axis=0), 0.05)
+    assert np.abs(shares - 0.05).max() < 5 * np.sqrt(0.05 * 0.95 / 2000)
+
+
+def test_ranks_of_different_draws():
+    draws = RANDOM.poisson(2.0, (4, 2000)).astype(float)
+    draws[2] += 3
+    assert rank_shares(draws)[2, :5].max() < 0.01 < 0.1 < rank_shares(draws)[2, -3:].min()
+    from scipy.stats import rankdata
+
+    draws = RANDOM.normal(size=(3, 400))
+    ranks = (rankdata(draws).reshape(draws.shape) - 0.5) / draws.size
+    expected = np.stack([np.histogram(r, 20, (0, 1))[0] / 400 for r in ranks])
+    np.testing.assert_array_equal(rank_shares(draws), expected)
