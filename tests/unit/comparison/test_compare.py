@@ -1,8 +1,9 @@
 """`mmgibbs compare`: figures against plain NumPy, files of other programs, and the likelihood-ratio test."""
 
+import copy
 import html
-import json
 import re
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -79,11 +80,7 @@ def test_figures_of_two_tables(tmp_path):
 def test_a_run_and_itself_as_blupf90(reml, tmp_path):
     """Its own export agrees to the digits that the file has, effect by effect, ids from levels.csv beside it."""
     folder = export_blupf90(reml["whole"], tmp_path / "blupf90")
-    found = {
-        p.label.split(",")[0]: p.statistics()
-        for p in pairs(read_side(reml["whole"]), read_side(folder))  # its `solutions`
-    }
-    assert {"genetic", "permanent_environment"} <= set(found)
+    found = {p.label.split(",")[0]: p.statistics() for p in pairs(read_side(reml["whole"]), read_side(folder))}
     for label in ("genetic", "permanent_environment"):
         assert found[label]["correlation"] == pytest.approx(1, abs=1e-6), label
         assert found[label]["largest_difference"] == pytest.approx(0, abs=1e-5), label
@@ -168,9 +165,8 @@ def test_parameters_of_reml_have_the_digits_of_their_errors(reml, a_run, tmp_pat
     assert "Estimates by REML with 1.96 standard errors on either side." in text and "Posterior means" not in text
     assert "run 1: 0.365 (0.256 to 0.474); run 2: 0.574 (0.531 to 0.618)" in text.replace("Run 1", "run 1")
     mixed = [read_finished(folder) for folder in (reml["whole"], a_run)]
-    assert [was_drawn(run.summary) for run in mixed] == [False, True] and difference_column([False, True])[
-        0
-    ] == "Run 2 \u2212 run 1, SD"
+    assert [was_drawn(run.summary) for run in mixed] == [False, True]
+    assert difference_column([False, True])[0] == "Run 2 \u2212 run 1, SD"
 
 
 def test_small_variances_are_no_zeros(tmp_path):
@@ -178,10 +174,7 @@ def test_small_variances_are_no_zeros(tmp_path):
     rows = [("residual.var[fat]", 2.5e-10, 1e-11, 2.6e-10, 1e-11, 0.7), ("edge", 0.0, 0.1, -0.001, 0.1, None)]
     schema = ["parameter", "mean_a", "sd_a", "mean_b", "sd_b", "apart"]
     shown = as_text((side, side), [], pl.DataFrame(rows, schema, orient="row"), None, 10).splitlines()[-3:-1]
-    assert [row.split() for row in shown] == [
-        ["residual.var[fat]", "2.5e-10", "2.6e-10", "+0.70"],
-        ["edge", "0.00", "0.00"],
-    ]
+    assert [" ".join(row.split()) for row in shown] == ["residual.var[fat] 2.5e-10 2.6e-10 +0.70", "edge 0.00 0.00"]
 
 
 def test_the_report_of_a_reml_run_heads_estimates_as_such(reml):
@@ -201,7 +194,7 @@ def refusal(a, b):
     return str(refused.value)
 
 
-def test_what_cannot_be_compared(a_run, tmp_path, capsys):
+def test_what_cannot_be_compared(a_run, tmp_path):
     pl.DataFrame({"id": ["q1", "q2"], "ebv": [1.0, 2.0]}).write_csv(tmp_path / "strangers.csv")
     said = refusal(a_run, tmp_path / "strangers.csv")
     assert "nothing to compare: no level of one side is one of the other, in any spelling: a has '" in said
@@ -209,16 +202,10 @@ def test_what_cannot_be_compared(a_run, tmp_path, capsys):
     pl.DataFrame({"id": ["q1"], "name": ["x"]}).write_csv(tmp_path / "text.csv")
     pl.DataFrame({"cow_name": ["q1"], "ebv": [1.0]}).write_csv(tmp_path / "no_ids.csv")
     (tmp_path / "empty").mkdir()
-    for path, message in (
-        ("none", "no such file or folder"),
-        ("empty", "is not the folder of a finished run"),
-        ("text.csv", "found no column of numbers other than 'id'"),
-        ("no_ids.csv", "needed a column of ids named id"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            compare(a_run, tmp_path / path)
-    assert main(["compare", str(a_run), str(a_run), "--top", "0"]) == 2
-    assert "--top: expected a whole number of 1 or more, got '0'" in capsys.readouterr().err
+    assert "no such file or folder" in refusal(a_run, tmp_path / "none")
+    assert "is not the folder of a finished run" in refusal(a_run, tmp_path / "empty")
+    assert "found no column of numbers other than 'id'" in refusal(a_run, tmp_path / "text.csv")
+    assert "needed a column of ids named id" in refusal(a_run, tmp_path / "no_ids.csv")
 
 
 def side(tmp_path, name, columns):
@@ -252,11 +239,16 @@ def test_nothing_to_compare_is_no_success(tmp_path, capsys):
     assert main(["compare", str(a), str(b), "--output", str(tmp_path / "out")]) == 2
     said = capsys.readouterr()
     assert said.out == "" and not (tmp_path / "out").exists()
-    assert said.err == (
-        "compare: nothing to compare: no level of one side is one of the other, in any spelling: "
-        "a has 'A1' (ebv); b has 'B1' (ebv). Needed ids that name the same animals\n"
-    )
+    assert said.err.startswith("compare: nothing to compare: no level of one side is one of the other, in any spelling")
+    assert said.err.endswith(": a has 'A1' (ebv); b has 'B1' (ebv). Needed ids that name the same animals\n")
     assert main(["compare", str(a), str(a)]) == 0
+    a = side(tmp_path, "a", {"id": ["A1", "A2"], "ebv": [1.0, 2.0]})
+    numbers, ids = "trait/effect level solution\n1 1 1 0.5\n", "trait effect level original_id solution\n1 1 1 B1 0.5\n"
+    for text, level in ((numbers, "1"), (ids, "B1")):
+        (tmp_path / "solutions").write_text(text)
+        said = refusal(a, tmp_path / "solutions")
+        assert f"b has '{level}' (1, 1)" in said
+        assert "A file of BLUPF90 without original ids has numbers of levels; levels.csv or" in said
 
 
 BASE_MODEL = """\
@@ -299,42 +291,25 @@ def test_runs_with_other_references_are_compared_on_contrasts(tmp_path):
     assert by_label["year"].statistics()["largest_difference"] == pytest.approx(0, abs=1e-4)
 
 
-def test_where_ids_of_a_blupf90_file_come_from_is_said(tmp_path):
-    a = side(tmp_path, "a", {"id": ["A1", "A2"], "ebv": [1.0, 2.0]})
-    numbers, ids = "trait/effect level solution\n1 1 1 0.5\n", "trait effect level original_id solution\n1 1 1 B1 0.5\n"
-    for text, level in ((numbers, "1"), (ids, "B1")):
-        (tmp_path / "solutions").write_text(text)
-        said = refusal(a, tmp_path / "solutions")
-        assert f"b has '{level}' (1, 1)" in said
-        assert "A file of BLUPF90 without original ids has numbers of levels; levels.csv or" in said
-
-
 def test_names_that_are_not_the_same_are_listed(tmp_path):
     ids, values = [f"x{i}" for i in range(30)], np.arange(30.0)
     a = side(tmp_path, "a", {"id": ids, "weight": values, "milk": values})
     b = side(tmp_path, "b", {"id": ids, "Gewicht": values, "Milch": values})
     assert "but not their traits: a has 'weight' and 'milk'; b has 'Gewicht' and 'Milch'. Needed the" in refusal(a, b)
-    runs = [
-        side(tmp_path, trait, {"term": "animal", "effect": "", "trait": trait, "level": ids, "mean": values})
-        for trait in ("weight", "milk")
-    ]
-    said = refusal(*runs)
+    of = lambda trait: {"term": "animal", "effect": "", "trait": trait, "level": ids, "mean": values}
+    said = refusal(*(side(tmp_path, trait, of(trait)) for trait in ("weight", "milk")))
     assert "nothing to compare: no effect of one side has the term, effect and trait of one of the other" in said
     assert "a has 'animal, weight'; b has 'animal, milk'" in said
     c = side(tmp_path, "c", {"id": [*ids[:9], *(f"y{i}" for i in range(30))], "weight": np.arange(39.0), "fat": 1.0})
     assert "9 of the 30 levels of weight in a are among the 39 of weight in b: too few" in refusal(a, c)
 
 
-def test_a_lone_column_of_which_few_ids_are_known(tmp_path):
-    """An evaluation of another country, with some animals of this one."""
+def test_a_lone_column_is_compared(tmp_path):
     ids = [f"x{i}" for i in range(40)]
     a = side(tmp_path, "a", {"id": ids, "weight": np.arange(40.0), "milk": 1.0})
     b = side(tmp_path, "b", {"id": [*ids[:10], *(f"y{i}" for i in range(50))], "ebv": np.arange(60.0)})
     (pair,) = pairs(read_side(a), read_side(b))
     assert pair.table.height == 10 and (pair.only_a, pair.only_b) == (30, 50)
-
-
-def test_a_lone_column_is_compared_with_the_trait_of_its_name(tmp_path):
     ids = [f"x{i}" for i in range(20)]
     a = side(tmp_path, "a", {"id": ids, "weight": np.arange(20.0), "milk": 1.0})
     b = side(tmp_path, "b", {"id": ids, "milk": np.arange(20.0)})
@@ -351,10 +326,6 @@ def test_decimal_commas_and_missing_values(tmp_path):
     for name in ("commas", "points"):
         (found,) = read_side(tmp_path / f"{name}.csv").components
         assert found.values.rows() == [("a", 1.5), ("c", -0.25), ("d", 2.0)], name
-
-
-def test_decimal_commas_in_solutions(tmp_path):
-    """As a spreadsheet writes solutions.csv: no value is dropped in silence."""
     (tmp_path / "a.csv").write_text("term;effect;trait;level;mean\nanimal;;w;a;1,5\nanimal;;w;b;2\nanimal;;w;c;NA\n")
     (found,) = read_side(tmp_path / "a.csv").components
     assert found.values.rows() == [("a", 1.5), ("b", 2.0)]
@@ -469,17 +440,26 @@ def test_words_of_each_kind_of_test(variances, covariances, words, compared_with
     assert words in distribution and test.degrees_of_freedom == compared_with
 
 
-def test_what_cannot_be_tested(reml, a_run):
+def test_what_cannot_be_tested(reml, a_run, tmp_path):
     runs = {name: read_finished(path) for name, path in reml.items()}
     assert "the fixed effects of the two runs differ" in likelihood_ratio(runs["whole"], runs["other"])
     assert likelihood_ratio(runs["whole"], runs["whole"]) == "no test: both are the same model"
     assert likelihood_ratio(runs["whole"], read_finished(a_run)) is None
+    one = read_finished(reml["whole"])
+    other = read_finished(reml["without"])
+    for section, said in (("analysis", "the data of the two runs differ"), ("data", "used different records")):
+        record = copy.deepcopy(other.record)
+        if section == "analysis":
+            record["analysis"]["data"]["phenotypes"] = "/other.csv"
+        else:
+            record["data"]["records"]["used"] -= 1
+        assert said in likelihood_ratio(one, replace(other, record=record))
 
 
 def held(small, name, value):
     """The run with a variance held at a value: a row of its table with a standard error of 0."""
     row = small.summary.head(1).with_columns(parameter=pl.lit(name), mean=pl.lit(value), sd=pl.lit(0.0))
-    return type(small)(**{**small.__dict__, "summary": pl.concat([small.summary, row])})
+    return replace(small, summary=pl.concat([small.summary, row]))
 
 
 def test_a_variance_held_above_zero_is_not_on_the_boundary(reml):
@@ -490,35 +470,6 @@ def test_a_variance_held_above_zero_is_not_on_the_boundary(reml):
     boundary = likelihood_ratio(held(runs["without"], name, 0.0), runs["whole"])
     assert (boundary.variances, boundary.covariances) == (1, 0)
     assert boundary.p == pytest.approx(inside.p / 2)
-
-
-def rejected(weights, n=20_000, seed=1):
-    """Share of n tests at 5 % of one variance whose true value is 0: its estimate in standard errors is normal where
-    it is above 0, and 0 elsewhere.
-    """
-    z = np.random.default_rng(seed).standard_normal(n)
-    statistics = np.where(z > 0, z**2, 0.0)
-    return np.mean([module._mixture(d, weights) < 0.05 for d in statistics])
-
-
-@pytest.mark.slow
-def test_five_of_a_hundred_tests_reject_where_there_is_nothing():
-    """On the boundary; the plain chi-square, the mutant, rejects half as many."""
-    assert rejected({0: 0.5, 1: 0.5}) == pytest.approx(0.05, abs=0.005)
-    assert rejected({1: 1.0}) == pytest.approx(0.025, abs=0.004)
-
-
-def test_other_data_are_refused(reml, tmp_path):
-    one = read_finished(reml["whole"])
-    other = read_finished(reml["without"])
-    record = json.loads(json.dumps(other.record))
-    record["analysis"]["data"]["phenotypes"] = "/other.csv"
-    changed = type(other)(**{**other.__dict__, "record": record})
-    assert "the data of the two runs differ" in likelihood_ratio(one, changed)
-    record = json.loads(json.dumps(other.record))
-    record["data"]["records"]["used"] -= 1
-    changed = type(other)(**{**other.__dict__, "record": record})
-    assert "used different records" in likelihood_ratio(one, changed)
 
 
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
@@ -552,14 +503,10 @@ def test_runs_without_a_common_level_are_compared_without_a_mean(tmp_path):
     for name, first in (("a", 0), ("b", 100)):
         ids = [f"x{first + i}" for i in range(12)]
         pl.DataFrame({"id": ids, "y": [float(i) for i in range(12)]}).write_csv(tmp_path / f"{name}.csv")
-        analysis = {
-            "data": {"phenotypes": str(tmp_path / f"{name}.csv")},
-            "traits": ["y"],
-            "model": {"random": {"id": {}}},
-            "variances": {"mode": "fixed", "id": 1.0, "residual": 1.0},
-            "sampler": {"method": "blup"},
-        }
-        mmgibbs.run(analysis, directory=tmp_path / name, progress=False)
+        sections = {"data": {"phenotypes": str(tmp_path / f"{name}.csv")}, "traits": ["y"]}
+        variances = {"mode": "fixed", "id": 1.0, "residual": 1.0}
+        sections |= {"model": {"random": {"id": {}}}, "variances": variances, "sampler": {"method": "blup"}}
+        mmgibbs.run(sections, directory=tmp_path / name, progress=False)
     row = mmgibbs.compare(tmp_path / "a", tmp_path / "b").components.filter(component="id, y").row(0, named=True)
     assert (row["levels"], row["only_a"], row["only_b"]) == (0, 12, 12)
     assert all(row[name] is None for name in ("mean_a", "sd_b", "correlation", "largest_difference"))

@@ -46,6 +46,8 @@ def test_the_defaults_of_pregsf90(tmp_path):
     assert (quality.maf, quality.call_rate, quality.animal_call_rate) == (0.05, 0.9, 0.9)
     assert analysis.data.genotypes.file == (tmp_path / "snp.txt").resolve()
     assert sum("single-step relationships; quality control" in line for line in said) == 1
+    analysis, _, _ = translated(tmp_path, "OPTION no_quality_control\n")
+    assert analysis.data.genotypes.quality.maf == 0 and analysis.data.genotypes.quality.monomorphic == "keep"
 
 
 def test_every_option(tmp_path):
@@ -61,19 +63,11 @@ def test_every_option(tmp_path):
     assert not any("not carried over" in line for line in said)
 
 
-def test_no_quality_control(tmp_path):
-    analysis, _, _ = translated(tmp_path, "OPTION no_quality_control\n")
-    assert analysis.data.genotypes.quality.maf == 0 and analysis.data.genotypes.quality.monomorphic == "keep"
-
-
 @pytest.mark.parametrize(
     "option, message",
     [
         ("GammaDelta 0.1 0.2", "OPTION GammaDelta 0.1 0.2: this program has no such genomic relationships"),
-        (
-            "apy 100",
-            "OPTION apy 100: not carried over; here it is the key core of the relationship; needed a file without it",
-        ),
+        ("apy 100", "OPTION apy 100: not carried over; here it is the key core of the relationship; needed a file"),
         ("tunedG 9", "OPTION tunedG: found 9, needed one of 0 (none), 1 (unit), 2 (A22), 3 (mean), 4 (fst)"),
         ("AlphaBeta 0.9 0.2", "OPTION AlphaBeta: found 0.9 and 0.2, needed shares of 0 or more that add up to 1"),
         ("TauOmega 1", "OPTION TauOmega: found 1 values, needed 2"),
@@ -85,9 +79,13 @@ def test_options_that_are_refused(tmp_path, option, message):
         import_blupf90(files(tmp_path, f"OPTION {option}\n"))
 
 
-def test_options_without_a_snp_file_are_told(tmp_path):
+def test_files_that_are_not_there(tmp_path):
     said = import_blupf90(files(tmp_path, "OPTION tunedG 2\n", snp=False))[1]
     assert any("OPTION tunedG 2: there is no SNP_FILE that it applies to" in line for line in said)
+    path = files(tmp_path)
+    (tmp_path / "snp.txt").unlink()
+    with pytest.raises(ConfigError, match=re.escape("SNP_FILE: found snp.txt, which is no file")):
+        import_blupf90(path)
 
 
 def test_genotypes_alone_take_a_pedigree_of_unknown_parents(tmp_path):
@@ -96,9 +94,7 @@ def test_genotypes_alone_take_a_pedigree_of_unknown_parents(tmp_path):
     path = files(tmp_path, "OPTION tunedG 0\nOPTION no_quality_control\n")
     text = path.read_text()
     path.write_text(text.replace("FILE\nped.txt\n", "", 1))
-    with pytest.raises(
-        ConfigError, match="found no FILE, needed the pedigree; where genotypes alone .* ID 0 0, leaves"
-    ):
+    with pytest.raises(ConfigError, match="found no FILE, needed the pedigree; where genotypes alone .* ID 0 0, leav"):
         import_blupf90(path)
     path.write_text(text)
     ids = pedigree().to_series(0).to_list()
@@ -118,13 +114,6 @@ def test_genotypes_alone_take_a_pedigree_of_unknown_parents(tmp_path):
     G = 0.95 * (M - 2 * p) @ (M - 2 * p).T / (2 * p * (1 - p)).sum() + 0.05 * np.eye(len(M))
     order = [GENOTYPED.index(level.ids[int(i)]) for i in own]
     np.testing.assert_allclose(inverse[np.ix_(own, own)] @ G[np.ix_(order, order)], np.eye(own.size), atol=1e-6)
-
-
-def test_a_file_that_is_not_there(tmp_path):
-    path = files(tmp_path)
-    (tmp_path / "snp.txt").unlink()
-    with pytest.raises(ConfigError, match=re.escape("SNP_FILE: found snp.txt, which is no file")):
-        import_blupf90(path)
 
 
 def test_it_runs_and_is_the_analysis_written_by_hand(tmp_path):

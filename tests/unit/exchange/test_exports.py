@@ -1,14 +1,17 @@
-"""Deregressed proofs: the example of Garrick et al. (2009), exact cases, the way back, and what is refused."""
+"""Deregressed proofs (Garrick et al. 2009) and draws as tables."""
 
 import numpy as np
 import polars as pl
 import pytest
+from helpers.finished_run import write_run
 
 import mmgibbs
 from mmgibbs.cli import main
-from mmgibbs.errors import MmgibbsError
+from mmgibbs.errors import ConfigError, MmgibbsError
 from mmgibbs.exchange.deregressed_write import export_deregressed
 from mmgibbs.exchange.deregression import Evaluated, deregress, weigh
+from mmgibbs.exchange.draws_write import draws_frame, export_draws
+from mmgibbs.report.finished import read_finished
 
 LAMBDA = 3.0  # of h2 = 0.25
 
@@ -33,14 +36,10 @@ def test_formulas_of_the_paper():
     assert weigh(np.array([0.62854]), 0.25, 0.5) == pytest.approx(3 / (0.5 + 0.37146 / 0.62854))
 
 
-def test_without_parents_it_is_the_ebv_over_its_reliability():
+def test_single_animals():
     found = deregress(evaluated([-1], [-1], [4.0], [0.4]), 0.25)
     assert found.proof[0] == pytest.approx(10.0) and found.reliability[0] == pytest.approx(0.4)
     assert found.information[0] == pytest.approx(2.0)  # two records: 2 / (2 + 3) = .4
-
-
-def test_animals_without_information_have_no_proof():
-    """The mean of the parents, with the reliability that it gives."""
     found = deregress(evaluated([-1, -1, 0], [-1, -1, 1], [10, 2, 6], [0.97, 0.36, (0.97 + 0.36) / 4]), 0.25)
     assert np.isnan(found.proof[2]) and np.isnan(found.reliability[2])
 
@@ -73,6 +72,21 @@ def test_the_way_back():
         assert LAMBDA * np.linalg.inv(C)[1, 1] == pytest.approx(given.errors[i], rel=1e-8)
 
 
+GENETIC = {"level": "animal", "relationship": "pedigree"}
+
+
+def solved(records, folder, name, effect, **tables):
+    """A run by BLUP with one random effect and without a mean."""
+    source = {
+        "data": {"phenotypes": records} | tables,
+        "traits": ["y"],
+        "model": {"intercept": False, "random": {name: effect}},
+        "variances": {"mode": "fixed", name: 1.0, "residual": 3.0},
+        "sampler": {"method": "blup", "tolerance": 1e-12},
+    }
+    return mmgibbs.run(source, directory=folder / "run", progress=False)
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """Dams with records, and one progeny each with records; no fixed effects, so that records are deviations."""
@@ -81,27 +95,10 @@ def run(tmp_path_factory):
     n = rng.integers(0, 4, 40)
     n[::2] = np.maximum(n[::2], 1)
     animals = [f"D{i // 2}" if i % 2 == 0 else f"P{i // 2}" for i in range(40)]
-    pedigree = pl.DataFrame(
-        {
-            "id": animals,
-            "sire": [None] * 40,
-            "dam": [None if i % 2 == 0 else f"D{i // 2}" for i in range(40)],
-        },
-        schema_overrides={"sire": pl.String},
-    )
+    dams = [None if i % 2 == 0 else f"D{i // 2}" for i in range(40)]
+    pedigree = pl.DataFrame({"id": animals, "sire": [None] * 40, "dam": dams}, schema_overrides={"sire": pl.String})
     records = pl.DataFrame({"animal": np.repeat(animals, n), "y": rng.normal(size=n.sum())})
-    result = mmgibbs.run(
-        {
-            "data": {"phenotypes": records, "pedigree": pedigree},
-            "traits": ["y"],
-            "model": {"intercept": False, "random": {"genetic": {"level": "animal", "relationship": "pedigree"}}},
-            "variances": {"mode": "fixed", "genetic": 1.0, "residual": 3.0},
-            "sampler": {"method": "blup", "tolerance": 1e-12},
-            "output": {"directory": str(folder / "run")},
-        },
-        progress=False,
-    )
-    return result, records
+    return solved(records, folder, "genetic", GENETIC, pedigree=pedigree), records
 
 
 def test_proofs_are_the_means_of_the_records(run, tmp_path):
@@ -124,16 +121,8 @@ def test_proofs_are_the_means_of_the_records(run, tmp_path):
 def test_inbreeding_of_the_run_counts(tmp_path):
     """Progeny of full sibs, whose prediction error variances are in units of 1 + F."""
     pedigree = {"id": ["S", "D", "A", "B", "I"], "sire": ["0", "0", "S", "S", "A"], "dam": ["0", "0", "D", "D", "B"]}
-    source = {
-        "data": {"phenotypes": pl.DataFrame({"animal": pedigree["id"], "y": [1.0, -2.0, 3.0, 0.5, 4.0]})},
-        "traits": ["y"],
-        "model": {"intercept": False, "random": {"genetic": {"level": "animal", "relationship": "pedigree"}}},
-        "variances": {"mode": "fixed", "genetic": 1.0, "residual": 3.0},
-        "sampler": {"method": "blup", "tolerance": 1e-12},
-        "output": {"directory": str(tmp_path / "run")},
-    }
-    source["data"]["pedigree"] = pl.DataFrame(pedigree)
-    solutions = mmgibbs.run(source, progress=False).solutions
+    records = pl.DataFrame({"animal": pedigree["id"], "y": [1.0, -2.0, 3.0, 0.5, 4.0]})
+    solutions = solved(records, tmp_path, "genetic", GENETIC, pedigree=pl.DataFrame(pedigree)).solutions
     rows = {row["level"]: row for row in solutions.iter_rows(named=True)}
     ebv, reliability, F = ([rows[a][c] or 0.0 for a in "SDABI"] for c in ("mean", "reliability", "inbreeding"))
     assert F[4] == 0.25
@@ -150,9 +139,8 @@ def test_command(run, tmp_path, capsys):
     command = ["export", "--format", "deregressed", str(result.directory), "--output", str(target)]
     assert main([*command, "--unexplained", "0.1"]) == 0
     assert f"written to {target}" in capsys.readouterr().out
-    assert pl.read_csv(target / "deregressed.csv").columns[:5] == [
-        "animal", "trait", "deregressed", "reliability", "weight"
-    ]  # fmt: skip
+    columns = ["animal", "trait", "deregressed", "reliability", "weight"]
+    assert pl.read_csv(target / "deregressed.csv").columns[:5] == columns
     assert main(command) == 2
     assert "holds deregressed proofs (deregressed.csv" in capsys.readouterr().err
     assert main([*command, "--overwrite", "--unexplained", "1"]) == 2
@@ -163,14 +151,46 @@ def test_command(run, tmp_path, capsys):
 
 def test_what_has_no_proofs(tmp_path):
     records = pl.DataFrame({"herd": ["a", "b"] * 10, "y": np.arange(20.0)})
-    source = {
-        "data": {"phenotypes": records},
-        "traits": ["y"],
-        "model": {"random": {"herd": {}}},
-        "variances": {"mode": "fixed", "herd": 1.0, "residual": 3.0},
-        "sampler": {"method": "blup"},
-        "output": {"directory": str(tmp_path / "run")},
-    }
-    mmgibbs.run(source, progress=False)
+    solved(records, tmp_path, "herd", {})
     with pytest.raises(MmgibbsError, match="has no heritability of a direct effect of a pedigree"):
         export_deregressed(tmp_path / "run", tmp_path / "out")
+
+
+@pytest.mark.parametrize("mixed", [True, False])
+def test_the_table_has_every_draw(tmp_path, mixed, capsys):
+    run = write_run(tmp_path / "run", mixed=mixed)
+    assert main(["export", "--format", "draws", str(run)]) == 0
+    assert capsys.readouterr().out == f"written to {tmp_path / 'run-draws'}\n"
+    table = pl.read_parquet(tmp_path / "run-draws" / "draws.parquet")
+    expected = read_finished(run).draws
+    assert len(expected) >= 4
+    assert table.columns == ["chain", "draw", *expected]
+    chains, kept = next(iter(expected.values())).shape
+    assert table.height == chains * kept
+    assert table["chain"].to_list() == [chain for chain in range(1, chains + 1) for _ in range(kept)]
+    for name, values in expected.items():
+        second = table.filter(chain=2).sort("draw")[name].to_numpy()
+        assert np.array_equal(second, values[1])
+    from_csv = pl.read_csv(tmp_path / "run-draws" / "draws.csv", infer_schema_length=None)
+    assert from_csv.equals(table), "every digit"
+
+
+def test_what_is_refused(tmp_path, capsys):
+    run = write_run(tmp_path / "run")
+    export_draws(run, tmp_path / "out")
+    assert main(["export", "--format", "draws", str(run), "--output", str(tmp_path / "out")]) == 2
+    assert "holds draws (draws.csv, draws.json, draws.parquet)" in capsys.readouterr().err
+    export_draws(run, tmp_path / "out", overwrite=True)
+    with pytest.raises(ConfigError, match="is the folder of a run"):
+        export_draws(run, run)
+    with pytest.raises(ConfigError, match="export: .*nothing"):
+        export_draws(tmp_path / "nothing")
+    with pytest.raises(ConfigError, match=r"expected a run with draws \(method: gibbs\), got one of method reml"):
+        export_draws(write_run(tmp_path / "reml", method="reml"))
+    (run / "draws.nc").unlink()
+    with pytest.raises(ConfigError, match="export: "):
+        export_draws(run, tmp_path / "other")
+
+
+def test_parameters_that_are_called_as_the_numbers():
+    assert draws_frame({"chain": np.zeros((2, 3)), "b": np.ones((2, 3))}).columns == ["chain", "draw", "chain_", "b"]
