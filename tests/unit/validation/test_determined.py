@@ -45,12 +45,8 @@ def of_regions(n_regions, rng, order=None):
     region = np.arange(n) % n_regions if order is None else order[np.arange(n) % n_regions]
     herd, pen = region * 5 + rng.integers(0, 5, n), rng.integers(0, 4, n)
     nested = region * 4 + pen if order is None else (n_regions - 1 - region) * 4 + pen
-    return [
-        Columns(np.zeros(n, np.int32), 1),
-        class_of(rng.permutation(n) % (8 * n_regions)),
-        class_of(herd),
-        class_of(nested),
-    ]
+    largest = class_of(rng.permutation(n) % (8 * n_regions))
+    return [Columns(np.zeros(n, np.int32), 1), largest, class_of(herd), class_of(nested)]
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -61,21 +57,6 @@ def test_classes_nested_in_many_regions_take_few_solves(monkeypatch, turned):
     kept, X = kept_columns(effects, monkeypatch, 0), dense(effects)
     assert len(shapes) <= 4
     assert np.linalg.matrix_rank(X[:, kept]) == kept.sum() == np.linalg.matrix_rank(X)
-
-
-def test_dependencies_that_share_no_record_go_in_one_round(monkeypatch):
-    """The levels of two classes in a region sum to those of a third: no two classes have one sum."""
-    n_regions, rng = 12, np.random.default_rng(2)
-    n = 30 * n_regions
-    region, second = np.arange(n) % n_regions, rng.integers(0, 2, n) == 1
-    own = 2 * region + rng.integers(0, 2, (3, n))
-    largest = np.where(rng.integers(0, 7, n) == 0, -1, rng.permutation(n) % 50)
-    effects = [class_of(largest), class_of(np.where(second, -1, own[0])), class_of(np.where(second, own[1], -1))]
-    effects.append(class_of(own[2]))
-    shapes = solves(monkeypatch)
-    kept, X = kept_columns(effects, monkeypatch), dense(effects)
-    assert np.linalg.matrix_rank(X[:, kept]) == kept.sum() == np.linalg.matrix_rank(X) == X.shape[1] - n_regions
-    assert len(shapes) == 3
 
 
 def test_the_rounds_end(monkeypatch):
@@ -97,9 +78,8 @@ def with_powers_of_age(seed, n, n_largest, n_other, shared=False):
     other = rng.integers(0, n_other, n)
     effects = [Columns(np.zeros(n, np.int32), 1), class_of(rng.integers(0, n_largest, n)), class_of(other)]
     if shared:
-        alone = np.where(
-            rng.integers(0, 2, n) == 0, other % 9, -1
-        )  # in some records, so that no two classes have one sum
+        # in some records, so that no two classes have one sum
+        alone = np.where(rng.integers(0, 2, n) == 0, other % 9, -1)
         rest = np.where(alone < 0, other % 9, -1)
         effects += [class_of(alone), class_of(rest)]
     return [*effects, Columns(np.zeros(n, np.int32), 1, np.stack([age, age**2, age**3], axis=1))]
@@ -145,9 +125,8 @@ def test_records_that_slopes_within_levels_do_not_determine_take_two_solves(monk
     rng, n_herds = np.random.default_rng(seed), 40
     herd, year = np.repeat(np.arange(n_herds), 4), rng.integers(0, 3, 4 * n_herds)
     age = np.where(herd % 2 == 0, 5.0, rng.uniform(1, 9, herd.size))  # one age in every second herd
-    design = lambda h, y, a: np.hstack(
-        [np.eye(n_herds)[h], np.eye(3)[y][:, 1:], np.eye(n_herds)[h] * a[:, None], a[:, None] * (h == 0)[:, None]]
-    )
+    slopes = lambda h, a: [np.eye(n_herds)[h] * a[:, None], a[:, None] * (h == 0)[:, None]]
+    design = lambda h, y, a: np.hstack([np.eye(n_herds)[h], np.eye(3)[y][:, 1:], *slopes(h, a)])
     given = design(herd, year, age)
     tested = rng.integers(0, n_herds, 60)
     wanted = design(tested, rng.integers(0, 3, 60), np.where(rng.integers(0, 2, 60) == 0, 5.0, 7.0))

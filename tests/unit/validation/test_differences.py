@@ -5,9 +5,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-pytest.importorskip("matplotlib")
-pytest.importorskip("jinja2")
-
 from mmgibbs.validation.results import SCHEMA, Validation
 from mmgibbs.validation.words import difference_table, models_words, relationships_words, solution_text
 
@@ -34,16 +31,23 @@ def rows(*validations):
     return {} if table is None else {row[0]: row[1:] for row in table.rows}
 
 
-def test_nothing_is_said_where_nothing_differs():
+def test_what_differs_is_said_and_nothing_else():
     assert difference_table([validation("one"), validation("two")]) is None
     assert difference_table([Validation(pl.DataFrame(schema=SCHEMA), pl.DataFrame(), {"analysis": "a"})] * 2) is None
+    of = lambda analysis, classes: validation(analysis, markers={"snps": {"classes": classes}})
+    assert rows(of("a", [0, 0.1]), of("b", [0, 1])) == {"model.markers.snps.classes": ("0, 0.1", "0, 1")}
+    assert rows(validation("a", data={"missing": []}), validation("b", data={"missing": None})) == {}
+    one = validation("a", BOTH, model={"genetic": GENETIC | {"relationship": "single_step"}})
+    two = validation("b")
+    one.head["analysis"]["variances"] = {"genetic": {"start": 2.0}, "residual": {"start": 1.0, "classes": {"in": {}}}}
+    two.head["analysis"]["variances"] = {"genetic": {"start": 3.0}, "residual": {"start": 4.0, "classes": {}}}
+    assert rows(one, two) == {"levels of genetic": (BOTH, PEDIGREE)}
 
 
 def test_relationships_are_in_words_and_files_by_name():
     genotypes = {"file": str(Path("/data/snps.bed")), "format": "auto"}
-    found = difference_table(
-        [validation("chip", BOTH, data={"genotypes": genotypes}), validation("herd book", data={"genotypes": None})]
-    )
+    chip = validation("chip", BOTH, data={"genotypes": genotypes})
+    found = difference_table([chip, validation("herd book", data={"genotypes": None})])
     assert [c.label for c in found.columns] == ["What", "chip", "herd book"]
     assert found.rows == [("levels of genetic", BOTH, PEDIGREE), ("data.genotypes", "snps.bed", "none")]
     assert found.note == "Names that begin with data. are keys of the analysis file."
@@ -54,12 +58,24 @@ def test_relationships_are_in_words_and_files_by_name():
 
 def test_files_of_one_name_are_told_apart():
     one, two = ({"genotypes": {"file": f"/{year}/snps.bed"}} for year in (2024, 2025))
-    assert rows(validation("a", data=one), validation("b", data=two)) == {
-        "data.genotypes.file": ("/2024/snps.bed", "/2025/snps.bed")
-    }
+    found = rows(validation("a", data=one), validation("b", data=two))
+    assert found == {"data.genotypes.file": ("/2024/snps.bed", "/2025/snps.bed")}
+
+    def of(analysis, *path):
+        file = str(Path("/", *path))
+        model = {"genetic": GENETIC | {"relationship": file}}
+        return validation(analysis, f"related by {file}", model=model)
+
+    one, two, old = of("a", "new", "G.csv"), of("b", "new", "H.csv"), of("c", "old", "G.csv")
+    assert rows(one, two) == {"levels of genetic": ("related by G.csv", "related by H.csv")}
+    apart = rows(one, old)["levels of genetic"]
+    assert apart == tuple(f"related by {Path('/', year, 'G.csv')}" for year in ("new", "old"))
+    assert rows(one, two, old)["levels of genetic"][0] == apart[0]  # one of three would be taken for another
+    assert relationships_words([one.head, one.head]) == "Levels of genetic: related by G.csv."
+    assert relationships_words([one.head, old.head]) == ""
 
 
-def test_variances_that_were_given_and_how_it_was_solved():
+def test_how_it_was_solved():
     of = lambda name, v: validation(name, variances={"genetic": [[v]], "residual": [[40.0]]})
     assert rows(of("a", 20.0), of("b", 0.25)) == {"genetic.var[weight]": ("20", "0.25")}
     prior = {"genetic": {"prior": {"df": 4}, "start": 1.0}}  # of what is given a prior says nothing
@@ -70,6 +86,9 @@ def test_variances_that_were_given_and_how_it_was_solved():
     found = rows(two, sampled)
     assert found["each chain"] == ("none", "100 sweeps of burn-in, 2,000 sweeps") and "solved" in found
     assert found["genetic.var[weight]"] == ("20", "none")
+    assert solution_text({"variances": {}}) == "BLUP at given variances"
+    assert solution_text({"variances": {}, "sampled": {}}) == "by sampling at given variances"
+    assert solution_text({"variances": "sample", "sampled": {}}) == "by sampling, variances too"
 
 
 def test_relationships_that_are_the_same_stand_below_the_equations():
@@ -104,42 +123,11 @@ def test_effects_may_have_the_names_of_keys(name):
     of = lambda analysis, fixed: validation(analysis, fixed=fixed)
     one, two = of("a", {"herd": {}}), of("b", {"herd": {}, name: {"prior": "flat"}})
     assert rows(one, two) == {f"model.fixed.{name}": ("none", "yes")}
-    one, two = (
-        validation(a, model={name: GENETIC | {"level": level}}) for a, level in (("a", "animal"), ("b", "sire"))
-    )
+    one, two = (validation(level, model={name: GENETIC | {"level": level}}) for level in ("animal", "sire"))
     assert rows(one, two) == {f"model.random.{name}.level": ("animal", "sire")}
     one, two = (validation(a, variances="sample") for a in "ab")
     one.head["analysis"]["variances"], two.head["analysis"]["variances"] = ({name: {"fixed": f}} for f in (True, False))
     assert rows(one, two) == {f"variances.{name}.fixed": ("yes", "no")}
-
-
-def test_keys_that_stand_in_words_are_not_said_again():
-    """A relationship of a random term; of variances that are sampled, where they start."""
-    one = validation("a", BOTH, model={"genetic": GENETIC | {"relationship": "single_step"}})
-    two = validation("b")
-    one.head["analysis"]["variances"] = {"genetic": {"start": 2.0}, "residual": {"start": 1.0, "classes": {"in": {}}}}
-    two.head["analysis"]["variances"] = {"genetic": {"start": 3.0}, "residual": {"start": 4.0, "classes": {}}}
-    assert rows(one, two) == {"levels of genetic": (BOTH, PEDIGREE)}
-
-
-def test_shares_of_snp_classes_are_said():
-    of = lambda analysis, classes: validation(analysis, markers={"snps": {"classes": classes}})
-    assert rows(of("a", [0, 0.1]), of("b", [0, 1])) == {"model.markers.snps.classes": ("0, 0.1", "0, 1")}
-
-
-def test_relationship_files_are_named_without_their_path():
-    def of(analysis, *path):
-        file = str(Path("/", *path))
-        model = {"genetic": GENETIC | {"relationship": file}}
-        return validation(analysis, f"related by {file}", model=model)
-
-    one, two, old = of("a", "new", "G.csv"), of("b", "new", "H.csv"), of("c", "old", "G.csv")
-    assert rows(one, two) == {"levels of genetic": ("related by G.csv", "related by H.csv")}
-    apart = rows(one, old)["levels of genetic"]
-    assert apart == tuple(f"related by {Path('/', year, 'G.csv')}" for year in ("new", "old"))
-    assert rows(one, two, old)["levels of genetic"][0] == apart[0]  # one of three would be taken for another
-    assert relationships_words([one.head, one.head]) == "Levels of genetic: related by G.csv."
-    assert relationships_words([one.head, old.head]) == ""
 
 
 def test_hidden_scales_of_all_analyses_are_named():
@@ -148,13 +136,3 @@ def test_hidden_scales_of_all_analyses_are_named():
     for heads in ([normal, binary], [binary, normal]):
         assert "(or the liability behind it)" in models_words(heads)
     assert "liability" not in models_words([normal])
-
-
-def test_an_empty_list_says_what_no_key_says():
-    assert rows(validation("a", data={"missing": []}), validation("b", data={"missing": None})) == {}
-
-
-def test_how_it_was_solved():
-    assert solution_text({"variances": {}}) == "BLUP at given variances"
-    assert solution_text({"variances": {}, "sampled": {}}) == "by sampling at given variances"
-    assert solution_text({"variances": "sample", "sampled": {}}) == "by sampling, variances too"

@@ -75,14 +75,9 @@ def test_cells_need_environments(tmp_path):
 
 
 def test_folds_in_two_spellings_are_noted(tmp_path):
-    records = trial().with_columns(
-        site=pl.when(pl.int_range(pl.len()) < 60).then(pl.col("site").str.to_lowercase()).otherwise("site")
-    )
-    one_trait = {
-        "data": {"phenotypes": records},
-        "traits": ["y"],
-        "model": {"random": {"line": {}}},
-        "variances": {"line": 1.0, "residual": 1.0},
-    }
+    other = pl.when(pl.int_range(pl.len()) < 60).then(pl.col("site").str.to_lowercase()).otherwise("site")
+    records = trial().with_columns(site=other)
+    one_trait = by_site() | {"traits": ["y"], "variances": {"line": 1.0, "residual": 1.0}}
+    one_trait["data"] = {"phenotypes": records}
     notes = validate(tmp_path, one_trait, by="column", column="site").info["notes"]
     assert any("column: levels of column 'site' differ only in how they are written" in note for note in notes)

@@ -17,10 +17,8 @@ def found(analysis: dict, **plan):
     """(statistics by (method, term, effect, trait, statistic), notes, info, what was said)."""
     said: list[str] = []
     validation = examine(read_recorded(load_config(analysis)), Plan(**plan), said.append)
-    rows = {
-        tuple(row[k] for k in ("method", "term", "effect", "trait", "statistic")): row
-        for row in validation.table.to_dicts()
-    }
+    keys = ("method", "term", "effect", "trait", "statistic")
+    rows = {tuple(row[k] for k in keys): row for row in validation.table.to_dicts()}
     return rows, validation.info["notes"], validation.info, said
 
 
@@ -30,12 +28,8 @@ def frames():
 
 def test_a_direct_effect_alone_where_other_records_know_the_dam():
     analysis = analysis_of(*frames())
-    analysis["model"]["random"] = {
-        "genetic": {
-            "relationship": "pedigree",
-            "effects": {"direct": {"level": "animal"}, "maternal": {"level": "dam"}},
-        }
-    }
+    effects = {"direct": {"level": "animal"}, "maternal": {"level": "dam"}}
+    analysis["model"]["random"] = {"genetic": {"relationship": "pedigree", "effects": effects}}
     analysis["variances"] = {"genetic": [[G, 0.0], [0.0, 2.0]], "residual": R}
     rows, notes, *_ = found(analysis, method="kfold", folds=3)
     of = lambda effect, statistic: rows["kfold", *effect, "birth_weight", statistic]
@@ -56,17 +50,15 @@ def test_a_permanent_environment_is_known_where_the_animal_keeps_records(by, kno
     analysis["variances"]["environment"] = 1.0
     rows, notes, *_ = found(analysis, method="kfold", folds=2, by=by, time="year" if known else None)
     of = lambda statistic: rows["kfold", "animal", "", "birth_weight", statistic]
-    assert of("dispersion")["expected"] == (None if known else 1.0) and of("bias")["expected"] == (
-        None if known else 0.0
-    )
+    expected = [None, None] if known else [1.0, 0.0]
+    assert [of(statistic)["expected"] for statistic in ("dispersion", "bias")] == expected
     assert (of("accuracy")["estimate"] is None) == known and bool(notes) == known
 
 
 def test_a_trait_that_is_missing_beside_another_one():
     phenotypes, pedigree = frames()
-    later = pl.when(pl.col("birth_weight") > pl.col("birth_weight").median()).then(
-        pl.col("birth_weight") * 5 + pl.col("year") % 3
-    )
+    is_heavy = pl.col("birth_weight") > pl.col("birth_weight").median()
+    later = pl.when(is_heavy).then(pl.col("birth_weight") * 5 + pl.col("year") % 3)
     analysis = analysis_of(phenotypes.with_columns(later=later), pedigree)
     analysis["traits"] = ["birth_weight", "later"]
     analysis["variances"] = {"animal": [[G, 5 * G], [5 * G, 30 * G]], "residual": [[R, 4 * R], [4 * R, 30 * R]]}
@@ -78,14 +70,12 @@ def test_a_trait_that_is_missing_beside_another_one():
     assert len(notes) == 1 and "animal, later: some records lack this trait" in notes[0]
 
 
-def grouped(effect: str, column=None) -> dict:
-    """Founders of two groups, or of those that a column of founders says."""
-    phenotypes, pedigree = frames()
-    group = (
-        pl.when(pl.int_range(pl.len()) % 2 == 0).then(pl.lit("north")).otherwise(pl.lit("south"))
-        if column is None
-        else column
-    )
+GROUP = pl.when(pl.int_range(pl.len()) % 2 == 0).then(pl.lit("north")).otherwise(pl.lit("south"))
+
+
+def grouped(effect, tables=None, group=GROUP) -> dict:
+    """Founders of two groups, or of those that an expression says."""
+    phenotypes, pedigree = tables or frames()
     analysis = analysis_of(phenotypes, pedigree.with_columns(origin=group), group="herd")
     analysis["data"]["groups"] = {"column": "origin", "effect": effect}
     return analysis
@@ -104,10 +94,8 @@ def test_fixed_groups_have_their_expectations_from_the_simulation():
     assert abs(rows["bias"]["expected"]) < 4 * rows["bias"]["se"] / np.sqrt(40)
     assert rows["dispersion"]["expected"] != 1
     random = lr_of(found(grouped("random"), method="lr", replicates=2)[0])
-    assert (
-        random["bias"]["se_from"] == random["dispersion"]["se_from"] == "model"
-        and random["dispersion"]["expected"] == 1
-    )
+    assert random["bias"]["se_from"] == random["dispersion"]["se_from"] == "model"
+    assert random["dispersion"]["expected"] == 1
 
 
 def test_fixed_groups_without_a_simulation():
@@ -122,14 +110,10 @@ def test_groups_that_only_the_records_left_out_tell_apart():
     phenotypes, pedigree = frames()
     last = phenotypes.filter(pl.col("year") == pl.col("year").max())["animal"][0]
     founder = pl.DataFrame({"animal": ["x"], "sire": [None], "dam": [None], "birth": [1999]}, schema=pedigree.schema)
-    pedigree = pl.concat(
-        [founder, pedigree.with_columns(sire=pl.when(pl.col("animal") == last).then(pl.lit("x")).otherwise("sire"))]
-    )
-    origin = (
-        pl.when(pl.col("animal") == "x").then(pl.lit("new")).when(pl.int_range(pl.len()) % 2 == 0).then(pl.lit("north"))
-    )
-    analysis = analysis_of(phenotypes, pedigree.with_columns(origin=origin.otherwise(pl.lit("south"))), group="herd")
-    analysis["data"]["groups"] = {"column": "origin", "effect": "fixed"}
+    sire = pl.when(pl.col("animal") == last).then(pl.lit("x")).otherwise("sire").alias("sire")
+    pedigree = pl.concat([founder, pedigree.with_columns(sire)])
+    origin = pl.when(pl.col("animal") == "x").then(pl.lit("new")).otherwise(GROUP)
+    analysis = grouped("fixed", (phenotypes, pedigree), origin)
     rows, notes, *_ = found(analysis, folds=2, by="time", replicates=3)
     of = lr_of(rows)
     assert of["bias"]["se"] is of["bias"]["expected"] is of["bias"]["se_from"] is None
@@ -137,18 +121,16 @@ def test_groups_that_only_the_records_left_out_tell_apart():
     assert any(note.startswith("animal, birth_weight: different unknown-parent groups are set to 0") for note in notes)
     fold = {s: rows["kfold", "animal", "", "birth_weight", s] for s in ("bias", "dispersion", "accuracy")}
     assert fold["bias"]["expected"] is fold["dispersion"]["expected"] is None and fold["accuracy"]["estimate"] is None
-    assert any(
-        "no expectation of dispersion; different groups are set to 0 with and without a fold" in note for note in notes
-    )
+    said = "no expectation of dispersion; different groups are set to 0 with and without a fold"
+    assert any(said in note for note in notes)
 
 
 def test_simulated_records_without_an_accuracy_are_counted():
     """Of hardly heritable records left out, whole and partial breeding values often have a negative covariance."""
     rows, notes, *_ = found(analysis_of(*frames(), G=0.02 * R), method="lr", replicates=40)
-    told = [
-        note for note in notes if "without accuracy: expectation and standard error are those of the others" in note
-    ]
-    assert len(told) == 1 and 0 < int(told[0].split(": ")[1].split()[0]) < 40
+    said = "without accuracy: expectation and standard error are those of the others"
+    (told,) = [note for note in notes if said in note]
+    assert 0 < int(told.split(": ")[1].split()[0]) < 40
     if lr_of(rows)["accuracy"]["estimate"] is None:
         assert any(": no accuracy: " in note for note in notes)
 
@@ -168,30 +150,25 @@ def test_levels_of_a_sire_model_are_not_called_animals():
 def test_a_fold_whose_predictions_are_all_the_same_is_named():
     """Animals without a relative: the records of the others say nothing of them."""
     phenotypes, pedigree = frames()
-    phenotypes = phenotypes.with_columns(
-        part=pl.when(pl.int_range(pl.len()) % 2 == 0).then(pl.lit("a")).otherwise(pl.lit("b"))
-    )
+    phenotypes = phenotypes.with_columns(part=GROUP)
     strangers = phenotypes.head(5).with_columns(animal=pl.format("stranger {}", pl.int_range(5)), part=pl.lit("new"))
     alone = strangers.select("animal", sire=pl.lit(None, pl.String), dam=pl.lit(None, pl.String), birth=pl.lit(2001))
     pedigree = pl.concat([pedigree, alone.cast(dict(pedigree.schema))])
     analysis = analysis_of(pl.concat([phenotypes, strangers]), pedigree)
     rows, notes, *_ = found(analysis, method="kfold", by="column", column="part")
-    assert [rows["kfold", "animal", "", "birth_weight", s]["estimate"] is None for s in ("dispersion", "bias")] == [
-        True,
-        False,
-    ]
+    of = lambda statistic: rows["kfold", "animal", "", "birth_weight", statistic]["estimate"]
+    assert of("dispersion") is None and of("bias") is not None
     (note,) = [note for note in notes if "all the same" in note]
-    assert note.startswith(
-        "cross-validation, animal, birth_weight: in part new (5 records) the predictions are all the"
-    )
+    assert note.startswith("cross-validation, animal, birth_weight: in part new (5 records) the predictions are all")
     assert note.endswith("needed folds that leave some in")
 
 
 def test_records_or_predictions_that_say_nothing_are_told_apart():
     predictor = Predictor(0, "animal", "", None)
     three, other = np.arange(3.0), np.array([1.0, 0.0, 2.0])
+    fold = np.repeat([0, 1], 3)
     of = lambda p, y, noise: Predicted(
-        predictor, np.arange(6), np.repeat([0, 1], 3), np.r_[three, y], np.r_[other, p], noise=np.array([0.0, noise])
+        predictor, np.arange(6), fold, np.r_[three, y], np.r_[other, p], noise=np.array([0.0, noise])
     )
     said = lambda *values: missing_statistics_notes(of(*values), ["one", "two"])
     assert said(other, three, 0.0) == []
@@ -204,7 +181,7 @@ def test_records_or_predictions_that_say_nothing_are_told_apart():
     assert noisy.startswith("in two (3 records) the predictions differ by no more than Monte Carlo error")
 
 
-def test_a_last_year_with_too_few_animals_names_one_that_does():
+def test_births_that_leave_too_few_animals():
     phenotypes, pedigree = frames()
     last = pedigree["birth"].max()
     two = phenotypes.head(2).with_columns(animal=pl.format("late {}", pl.int_range(2)))
@@ -220,14 +197,9 @@ def test_a_last_year_with_too_few_animals_names_one_that_does():
     same = pedigree.with_columns(birth=pl.lit(last, pedigree.schema["birth"]))
     with pytest.raises(ConfigError, match="have all of the .* leaves out some; needed focal=FILE"):
         found(analysis_of(phenotypes, same), method="lr")
-
-
-def test_births_of_animals_without_records_alone_are_no_births():
     phenotypes, pedigree = frames()
     recorded_ones = pl.col("animal").is_in(phenotypes["animal"].implode())
     pedigree = pedigree.with_columns(birth=pl.when(~recorded_ones).then("birth"))
     assert pedigree["birth"].count()
-    with pytest.raises(
-        ConfigError, match="found no birth year of animals with records, which the LR .*, or focal=FILE"
-    ):
+    with pytest.raises(ConfigError, match="found no birth year of animals with records, which the LR .*, or focal="):
         found(analysis_of(phenotypes, pedigree), method="lr")

@@ -78,14 +78,11 @@ def test_a_page_that_cannot_be_made_is_reported(kind, tmp_path, monkeypatch):
     assert said == ["note: note 1"]  # nobody asked for one
 
 
-def test_a_comparison_leaves_the_folders_beside_it(tmp_path):
+def test_what_else_is_in_the_folder(tmp_path):
     (tmp_path / "birth").mkdir()
     (tmp_path / "birth" / "validation.json").write_text(json.dumps({}))
     write_comparison(validation(1), tmp_path, True, lambda text: None)
     assert (tmp_path / "birth" / "validation.json").read_text() == "{}"
-
-
-def test_what_a_killed_validation_has_left_is_no_other_file(tmp_path):
     (tmp_path / ".writing").mkdir()
     assert output_folder(tmp_path, False) == tmp_path
 

@@ -13,7 +13,7 @@ from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ConfigError
 from mmgibbs.validation.focal_values import spread_of_genotypes
 from mmgibbs.validation.options import Plan
-from mmgibbs.validation.run import validate_analysis, validate_several
+from mmgibbs.validation.run import load_with_plan, validate_analysis, validate_several
 
 ANIMALS, SNPS = 120, 60
 PLAN = {"variances": "sample"}
@@ -29,15 +29,9 @@ def tables(path):
     g = X @ effect
     liability = g - g.mean() + rng.normal(0, 2, (2, ANIMALS))
     recorded = np.arange(ANIMALS - 10)
-    phenotypes = pl.DataFrame(
-        {
-            "animal": ids[:-10] * 2,
-            "y": liability[:, recorded].ravel() + 7,
-            "alive": (liability[:, recorded].ravel() > 0).astype(int),
-            "herd": [f"h{i % 3}" for i in recorded] * 2,
-            "part": [i % 4 for i in recorded] * 2,
-        }
-    )
+    of_records = liability[:, recorded].ravel()
+    columns = {"animal": ids[:-10] * 2, "y": of_records + 7, "alive": (of_records > 0).astype(int)}
+    phenotypes = pl.DataFrame(columns | {"herd": [f"h{i % 3}" for i in recorded] * 2})
     sire = [None if i < 40 else f"a{i % 8}" for i in range(ANIMALS)]
     dam = [None if i < 40 else f"a{8 + i % 30}" for i in range(ANIMALS)]
     birth = [2000 + i // 30 for i in range(ANIMALS)]
@@ -46,22 +40,29 @@ def tables(path):
 
 def config(path, **more):
     phenotypes, pedigree = tables(path)
+    genotypes = {"file": str(path / "genotypes.csv"), "quality": {"parent_progeny": "ignore"}}
+    random = {"genetic": {"level": "animal", "relationship": "pedigree"}}
     return {
         "name": "genomic",
-        "data": {
-            "phenotypes": phenotypes,
-            "pedigree": pedigree,
-            "genotypes": {"file": str(path / "genotypes.csv"), "quality": {"parent_progeny": "ignore"}},
-        },
+        "data": {"phenotypes": phenotypes, "pedigree": pedigree, "genotypes": genotypes},
         "traits": ["y"],
-        "model": {
-            "fixed": {"herd": {}},
-            "random": {"genetic": {"level": "animal", "relationship": "pedigree"}},
-            "markers": {"snps": {"variance": {"share": 0.4}}},
-        },
+        "model": {"fixed": {"herd": {}}, "random": random, "markers": {"snps": {"variance": {"share": 0.4}}}},
         "sampler": {"burn_in": 50, "samples": 200, "thin": 1, "seed": 2},
         "output": {"directory": str(path / "run")},
     } | more
+
+
+def with_fewer(path, tmp_path, keep, **of_snps):
+    """The analysis with some of the genotyped animals."""
+    wanted = config(path)
+    pl.read_csv(path / "genotypes.csv").filter(keep).write_csv(tmp_path / "genotypes.csv")
+    wanted["data"]["genotypes"]["file"] = str(tmp_path / "genotypes.csv")
+    wanted["model"]["markers"]["snps"] |= of_snps
+    return wanted
+
+
+def validated(wanted, plan, tmp_path):
+    return validate_analysis(wanted, plan, progress=False, report=False, output=tmp_path / "out")
 
 
 @pytest.fixture(scope="module")
@@ -101,9 +102,8 @@ def test_expectations_and_where_errors_are_from(found):
     assert dict(lr.select("statistic", "se_from").iter_rows())["bias"] == "draws"
     kfold = found.table.filter(method="kfold", statistic="dispersion")
     assert kfold["expected"].to_list() == [None, None, 1.0]
-    assert any(
-        "other records inform on snps" in note and "'total' includes them" in note for note in found.info["notes"]
-    )
+    said = [note for note in found.info["notes"] if "other records inform on snps" in note]
+    assert said and "'total' includes them" in said[0]
 
 
 def test_the_page_and_the_record(found):
@@ -114,14 +114,8 @@ def test_the_page_and_the_record(found):
 
 
 def test_animals_that_are_not_genotyped_have_no_genomic_value(path, tmp_path):
-    wanted = config(path)
-    genotypes = pl.read_csv(path / "genotypes.csv")
-    genotypes.filter(~pl.col("animal").is_in(["a107", "a106"])).write_csv(tmp_path / "genotypes.csv")
-    wanted["data"] |= {"genotypes": {"file": str(tmp_path / "genotypes.csv"), "quality": {"parent_progeny": "ignore"}}}
-    wanted["model"]["markers"]["snps"]["without_genotypes"] = "keep"
-    found = validate_analysis(
-        wanted, Plan("lr", cutoff=2003, **PLAN), progress=False, report=False, output=tmp_path / "out"
-    )
+    wanted = with_fewer(path, tmp_path, ~pl.col("animal").is_in(["a107", "a106"]), without_genotypes="keep")
+    found = validated(wanted, Plan("lr", cutoff=2003, **PLAN), tmp_path)
     heights = {e: found.predictions.filter(effect=e).height for e in ("", "gebv", "total")}
     assert heights == {"": 20, "gebv": 18, "total": 18}
     assert any("2 focal animals are not genotyped" in note for note in found.info["notes"])
@@ -129,13 +123,8 @@ def test_animals_that_are_not_genotyped_have_no_genomic_value(path, tmp_path):
 
 def test_records_that_are_dropped_leave_the_folds_in_line(path, tmp_path):
     """The first record of the table goes: every prediction is still that of its own record."""
-    wanted = config(path)
-    pl.read_csv(path / "genotypes.csv")[1:].write_csv(tmp_path / "genotypes.csv")
-    wanted["data"] |= {"genotypes": {"file": str(tmp_path / "genotypes.csv"), "quality": {"parent_progeny": "ignore"}}}
-    wanted["model"]["markers"]["snps"]["without_genotypes"] = "drop"
-    found = validate_analysis(
-        wanted, Plan("kfold", folds=2, **PLAN), progress=False, report=False, output=tmp_path / "out"
-    )
+    wanted = with_fewer(path, tmp_path, pl.col("animal") != "a0", without_genotypes="drop")
+    found = validated(wanted, Plan("kfold", folds=2, **PLAN), tmp_path)
     p = found.predictions.filter(effect="total")
     table = tables(tmp_path)[0].with_row_index("row", 1).with_columns(pl.col("row").cast(pl.Int64))
     joined = p.join(table, on="row")
@@ -143,49 +132,29 @@ def test_records_that_are_dropped_leave_the_folds_in_line(path, tmp_path):
     assert np.corrcoef(joined["observed"], joined["y"])[0, 1] > 0.95
 
 
-def test_a_trait_that_is_not_normal(path, tmp_path):
-    wanted = config(path, traits={"alive": {"type": "binary"}})
-    del wanted["model"]["random"], wanted["data"]["pedigree"]
-    plan = Plan("kfold", by="column", column="part", **PLAN)
-    found = validate_analysis(wanted, plan, progress=False, report=False, output=tmp_path / "out")
-    auc = found.table.filter(statistic="auc")["estimate"][0]
-    assert auc > 0.6
-    assert found.predictions["fold"].unique(maintain_order=True).to_list() == [f"part {k}" for k in range(4)]
-
-
 def test_the_variances_of_a_run_are_held(path, tmp_path):
+    """And those of a run with other SNP effects are refused."""
     run = mmgibbs.run(config(path), progress=False, overwrite=True, directory=tmp_path / "run")
     mean = dict(run.summary.select("parameter", "mean").iter_rows())
     plan = Plan("kfold", folds=2, variances=str(tmp_path / "run"))
-    found = validate_analysis(config(path), plan, progress=False, report=False, output=tmp_path / "out")
+    found = validated(config(path), plan, tmp_path)
     assert found.info["variances"]["genetic"] == pytest.approx(mean["genetic.var[y]"])
-    from mmgibbs.validation.run import load_with_plan
-
     section = load_with_plan(config(path), plan, ()).model.markers["snps"].variance
     assert section.fixed and section.start == pytest.approx(mean["snps.effect_var[y]"])
-
-
-def test_other_snp_effects_than_those_of_the_run_are_refused(path, tmp_path):
-    mmgibbs.run(config(path), progress=False, overwrite=True, directory=tmp_path / "run")
-    wanted = config(path)
-    wanted["model"]["markers"]["snps"]["prior"] = "bayes_a"
+    other = config(path)
+    other["model"]["markers"]["snps"]["prior"] = "bayes_a"
     with pytest.raises(ConfigError, match="its terms of SNP effects are not those of this analysis"):
-        validate_analysis(
-            wanted, Plan("kfold", variances=str(tmp_path / "run")), progress=False, output=tmp_path / "out"
-        )
+        validated(other, plan, tmp_path)
 
 
 def test_focal_animals_without_genotypes_and_pedigree_are_refused(path, tmp_path):
-    wanted = config(path)
-    del wanted["model"]["random"], wanted["data"]["pedigree"]
-    wanted["model"]["markers"]["snps"]["without_genotypes"] = "keep"
     few = ["a0", "a1", "a2"]
-    pl.read_csv(path / "genotypes.csv").filter(~pl.col("animal").is_in(few)).write_csv(tmp_path / "genotypes.csv")
-    wanted["data"]["genotypes"] = {"file": str(tmp_path / "genotypes.csv")}
+    wanted = with_fewer(path, tmp_path, ~pl.col("animal").is_in(few), without_genotypes="keep")
+    del wanted["model"]["random"], wanted["data"]["pedigree"], wanted["data"]["genotypes"]["quality"]
     (tmp_path / "focal.txt").write_text("\n".join(few))
     plan = Plan("lr", focal=str(tmp_path / "focal.txt"), **PLAN)
     with pytest.raises(ConfigError, match="fewer than 3 of the 3 focal animals are genotyped"):
-        validate_analysis(wanted, plan, progress=False, output=tmp_path / "out")
+        validated(wanted, plan, tmp_path)
 
 
 def test_the_spread_of_genotypes_is_that_of_the_expected_variance(path):
@@ -202,10 +171,8 @@ def test_the_spread_of_genotypes_is_that_of_the_expected_variance(path):
 def test_with_snp_effects_against_without(path, tmp_path):
     """SNPs of a fifth of which trait and pedigree know little: the difference is paired over the same records, also
     where SNP effects drop some of them."""
-    pl.read_csv(path / "genotypes.csv")[2:].write_csv(tmp_path / "genotypes.csv")
-    genomic, plain = config(path), config(path, name="pedigree")
-    genomic["data"] |= {"genotypes": {"file": str(tmp_path / "genotypes.csv"), "quality": {"parent_progeny": "ignore"}}}
-    genomic["model"]["markers"]["snps"]["without_genotypes"] = "drop"
+    genomic = with_fewer(path, tmp_path, ~pl.col("animal").is_in(["a0", "a1"]), without_genotypes="drop")
+    plain = config(path, name="pedigree")
     del plain["data"]["genotypes"], plain["model"]["markers"]
     plan = Plan("kfold", folds=3, **PLAN)
     found = validate_several([plain, genomic], plan, progress=False, report=False, output=tmp_path / "out")
@@ -219,8 +186,7 @@ def test_effects_on_two_traits_with_a_prior_in_common(path, tmp_path):
     """A normal and a binary trait; the first also has what the other says of it."""
     wanted = config(path, traits={"y": {}, "alive": {"type": "binary"}})
     wanted["model"]["markers"]["snps"] = {"across_traits": "joint"}
-    plan = Plan(folds=2, cutoff=2003, **PLAN)
-    found = validate_analysis(wanted, plan, progress=False, report=False, output=tmp_path / "out")
+    found = validated(wanted, Plan(folds=2, cutoff=2003, **PLAN), tmp_path)
     lr = found.table.filter(method="lr", effect="total", statistic="ratio_of_accuracies")
     assert lr["trait"].to_list() == ["y", "alive"] and lr["estimate"].is_between(0.2, 1).all()
     kfold = found.table.filter(method="kfold", statistic="predictive_ability", effect="total")
@@ -230,12 +196,8 @@ def test_effects_on_two_traits_with_a_prior_in_common(path, tmp_path):
 
 def test_predicted_genotypes(path, tmp_path):
     """Records of animals without genotypes count, in both methods."""
-    wanted = config(path)
-    pl.read_csv(path / "genotypes.csv")[20:].write_csv(tmp_path / "genotypes.csv")
-    wanted["data"] |= {"genotypes": {"file": str(tmp_path / "genotypes.csv"), "quality": {"parent_progeny": "ignore"}}}
-    wanted["model"]["markers"]["snps"]["single_step"] = "epsilon"
-    told = dict(progress=False, report=False, output=tmp_path / "out")
-    found = validate_analysis(wanted, Plan(folds=2, cutoff=2003, **PLAN), **told)
+    wanted = with_fewer(path, tmp_path, pl.int_range(pl.len()) >= 20, single_step="epsilon")
+    found = validated(wanted, Plan(folds=2, cutoff=2003, **PLAN), tmp_path)
     assert found.table.filter(method="kfold", effect="total", statistic="predictive_ability")["estimate"][0] > 0.3
     lr = dict(found.table.filter(method="lr", effect="total").select("statistic", "estimate").iter_rows())
     assert 0.3 < lr["ratio_of_accuracies"] <= 1 and np.isfinite(lr["accuracy"])

@@ -52,15 +52,11 @@ def test_statistics_are_those_of_their_names():
     assert found == pytest.approx(expected, rel=1e-12)
 
 
-def test_spread_of_related_animals(two):
+def test_spread_of_animals(two):
     whole, _, focal = two
     kin = whole.design.terms[-1].relationship
     A = relationship_block(kin.relatives.sire, kin.relatives.dam, kin.relatives.inbreeding, focal)
     assert kin.spread(focal) == pytest.approx(np.trace(A) / focal.size - A.mean(), rel=1e-12)
-
-
-def test_spread_of_animals_of_groups():
-    """Random groups vary as animals do: V is a block of the inverse of the QP matrix. Fixed ones have no variance."""
     sire, dam = np.array([-1, 7, 6, 0, 3, 3], np.int32), np.array([-1, 7, 7, 1, 2, 3], np.int32)
     F, focal = inbreeding(sire, dam), np.array([1, 3, 4, 5])
     kin = GroupedPedigree(relatives(sire, dam, F, 2, True))
@@ -71,8 +67,7 @@ def test_spread_of_animals_of_groups():
     assert np.isnan(GroupedPedigree(relatives(sire, dam, F, 2, False)).spread(focal))
 
 
-def test_a_negative_variance_is_no_standard_error(two):
-    """Where the partial data are said to be the whole, what they know is more than the whole knows."""
+def test_variances_that_are_0_or_below(two):
     whole, partial, focal = two
     p = random_solutions(partial, whole)[-1][focal]
     found = lr.model_errors(partial, whole, len(partial.design.terms) - 1, len(whole.design.terms) - 1, focal, p)
@@ -80,6 +75,10 @@ def test_a_negative_variance_is_no_standard_error(two):
     values = {"bias": 1.0, "dispersion": 1.0}
     told = lr.describe_problems(values, dict.fromkeys(values, np.nan), found, {}, 2, False, False)
     assert len(told) == 2 and told[0].startswith("no standard error of bias: its variance would be below 0")
+    whole, _, focal = two
+    last = len(whole.design.terms) - 1
+    found = lr.model_errors(whole, whole, last, last, focal, whole.theta[last][focal])
+    assert found["bias"] == found["dispersion"] == 0
 
 
 def memory(monkeypatch, threads):
@@ -142,9 +141,8 @@ def test_two_factors_share_the_memory(two, monkeypatch, threads):
 def test_two_factors_at_once_without_room_are_seen(two, monkeypatch):
     whole, partial, room, needed = on_a_machine(two, monkeypatch, 2)
     room.update(free=sum(needed) - 1, most=0, together=True)
-    mutant(lr, "at_once if fit_together(*planned) else ALONE", "at_once", compiled=False).solve_whole_and_partial(
-        3, whole, lambda threads: partial
-    )
+    heedless = mutant(lr, "at_once if fit_together(*planned) else ALONE", "at_once", compiled=False)
+    heedless.solve_whole_and_partial(3, whole, lambda threads: partial)
     assert room["most"] == 2
 
 
@@ -183,13 +181,15 @@ def test_levels_of_one_name_come_last(two, monkeypatch):
     monkeypatch.setattr(solver, "WORTH", -10.0)
     whole, partial, _ = two
     i = next(i for i, t in enumerate(whole.design.terms) if t.n_levels > 1)
-    levels, name = list(whole.prepared.levels), partial.prepared.levels[i].ids[0]
-    levels[i] = replace(levels[i], ids=pl.Series([name] * len(levels[i].ids)))
-    order = SharedElimination(replace(whole.prepared, levels=tuple(levels)))
+
+    def renamed(prepared):
+        levels = list(prepared.levels)
+        levels[i] = replace(levels[i], ids=pl.Series(["one"] * len(levels[i].ids)))
+        return replace(prepared, levels=tuple(levels))
+
+    order = SharedElimination(renamed(whole.prepared))
     whole.planned(3, order.find)
-    others = list(partial.prepared.levels)
-    others[i] = replace(others[i], ids=pl.Series([name] * len(others[i].ids)))
-    follow = partial_of(order.follow, replace(partial.prepared, levels=tuple(others)))
+    follow = partial_of(order.follow, renamed(partial.prepared))
     found = partial.planned(3, follow).known.symbolic.order
     np.testing.assert_array_equal(np.sort(found), np.arange(found.size))
 
@@ -208,13 +208,6 @@ def test_an_order_that_is_never_found_is_not_waited_for(two, monkeypatch):
     monkeypatch.setattr(lr, "minimum_degree", fail)
     with pytest.raises(MemoryError):
         lr.solve_whole_and_partial(3, whole, lambda threads: partial)
-
-
-def test_equal_data_leave_no_standard_error_but_0(two):
-    whole, _, focal = two
-    last = len(whole.design.terms) - 1
-    found = lr.model_errors(whole, whole, last, last, focal, whole.theta[last][focal])
-    assert found["bias"] == found["dispersion"] == 0
 
 
 def test_standard_errors_are_those_of_the_inverse_equations(two):
@@ -257,9 +250,8 @@ def test_bootstrap_of_unrelated_animals_is_the_textbook_one():
     r = np.corrcoef(w, p)[0, 1]
     assert errors["ratio_of_accuracies"] == pytest.approx((1 - r**2) / np.sqrt(n), rel=0.15)
     assert errors["bias"] == pytest.approx((p - w).std() / np.sqrt(n), rel=0.1)
-    together, _ = lr.bootstrap(
-        lr.family_sums(np.repeat(w[:40], 10), np.repeat(p[:40], 10), np.repeat(np.arange(40), 10)), 1.0, rng
-    )
+    ten_times = (np.repeat(of[:40], 10) for of in (w, p, np.arange(40)))
+    together, _ = lr.bootstrap(lr.family_sums(*ten_times), 1.0, rng)
     assert together["bias"] > 2 * errors["bias"]  # ten copies tell no more than one
     assert all(np.isnan(v) for v in lr.bootstrap(lr.family_sums(w, p, np.zeros(n, int)), 1.0, rng)[0].values())
 
@@ -288,11 +280,8 @@ def test_every_block_of_simulated_records_is_another_one(two):
     assert np.array_equal(of(0, 3), of(0, 3))
     for other in (of(1, 3), of(0, 3, seed=2)):
         assert not np.any(other[..., 1:] == of(0, 3)[..., 1:])
-    assert divide_replicates(25, 1000) == [(0, 10), (1, 10), (2, 5)] and divide_replicates(3, 15_000_000) == [
-        (0, 1),
-        (1, 1),
-        (2, 1),
-    ]
+    assert divide_replicates(25, 1000) == [(0, 10), (1, 10), (2, 5)]
+    assert divide_replicates(3, 15_000_000) == [(0, 1), (1, 1), (2, 1)]
 
 
 def test_simulated_records_have_other_numbers_than_the_bootstrap_and_the_folds(two, monkeypatch):

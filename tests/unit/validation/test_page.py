@@ -7,9 +7,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-pytest.importorskip("matplotlib")
-pytest.importorskip("jinja2")
-
 from mmgibbs.validation.kfold import fold_statistics, score_categories, score_counts, score_intervals
 from mmgibbs.validation.lr import family_sums, lr_statistics
 from mmgibbs.validation.page import lines_explained, page, write_page
@@ -20,56 +17,33 @@ NAMES = {"term": "animal", "effect": "", "trait": "weight <b>"}
 
 
 def made_up(**changed) -> Validation:
-    def row(method, statistic, estimate, expected, source):
-        return {
-            "method": method,
-            **NAMES,
-            "statistic": statistic,
-            "estimate": estimate,
-            "se": 0.1,
-            "expected": expected,
-            "se_from": source,
-            "n": 50,
-        }
-
     rows = [
-        row("kfold", "predictive_ability", 0.4, None, OVER_FOLDS),
-        row("kfold", "dispersion", 1.05, 1.0, OVER_FOLDS),
-        row("lr", "bias", -0.5, 0.0, FROM_MODEL),
-        row("lr", "accuracy", None, None, FROM_FAMILIES),
+        ("kfold", "predictive_ability", 0.4, None, OVER_FOLDS),
+        ("kfold", "dispersion", 1.05, 1.0, OVER_FOLDS),
+        ("lr", "bias", -0.5, 0.0, FROM_MODEL),
+        ("lr", "accuracy", None, None, FROM_FAMILIES),
     ]
+    table = pl.DataFrame(rows, schema=["method", "statistic", "estimate", "expected", "se_from"], orient="row")
+    named = [pl.lit(value).alias(name) for name, value in NAMES.items()]
+    table = table.with_columns(*named, se=pl.lit(0.1), n=pl.lit(50))
     x = np.linspace(-1, 1, 50)
-    points = pl.DataFrame({"predicted": x, "observed": 0.8 * x})
-    predictions = [
-        points.select(
-            method=pl.lit(m), **{k: pl.lit(v) for k, v in NAMES.items()}, predicted="predicted", observed="observed"
-        )
-        for m in ("kfold", "lr")
-    ]
+    points = pl.DataFrame({"predicted": x, "observed": 0.8 * x}).with_columns(named)
+    predictions = pl.concat([points.with_columns(method=pl.lit(m)) for m in ("kfold", "lr")])
     info = {
-        "analysis": "calves",
-        "plan": {"by": "family", "seed": 1},
-        "records": 100,
-        "units": "animals",
-        "folds": [{"predicted": 49}, {"predicted": 51}],
+        "analysis": "calves", "plan": {"by": "family", "seed": 1}, "records": 100, "units": "animals",
+        "folds": [{"predicted": 49}, {"predicted": 51}], "notes": ["few families"],
         "lr": {"cutoff": 2012.0, "left_out": 60, "focal_animals": 50, "families": 7},
-        "notes": ["few families"],
         "standard_errors": {OVER_FOLDS: "a", FROM_MODEL: "b", FROM_FAMILIES: "c"},
-    }
-    return Validation(pl.DataFrame(rows, infer_schema_length=None), pl.concat(predictions), info | changed)
+    }  # fmt: skip
+    return Validation(table, predictions, info | changed)
 
 
 def test_the_page_shows_both_methods(tmp_path):
     text = write_page(made_up(), tmp_path / "validation.html").read_text(encoding="utf-8")
     assert text.count("<svg") == 2 and "weight <b>" not in text and "weight &lt;b&gt;" in text
     assert not re.search(r'(?:src|href)="(?!#|data:)', text)  # needs no network
-    for told in (
-        "half-sib families by sire; 49 to 51 records",
-        "60 records of animals born from 2012 on left out",
-        "few families",
-        "Regression 0.800",
-    ):
-        assert told in text, told
+    assert "half-sib families by sire; 49 to 51 records" in text and "few families" in text
+    assert "60 records of animals born from 2012 on left out" in text and "Regression 0.800" in text
 
 
 def test_it_says_what_the_statistics_and_their_signs_mean(tmp_path):
@@ -82,35 +56,27 @@ def test_it_says_what_the_statistics_and_their_signs_mean(tmp_path):
 
 def test_what_is_expected_by_simulation_is_said_only_of_a_simulation():
     """The comparison of several validations shares the words on standard errors, and has no column of expectations."""
-    from_model = made_up()
-    simulated = made_up()
-    table = simulated.table.with_columns(
-        se_from=pl.when(pl.col("method") == "lr").then(pl.lit(FROM_SIMULATION)).otherwise("se_from")
-    )
+    made = made_up()
+    source = pl.when(method="lr").then(pl.lit(FROM_SIMULATION)).otherwise("se_from")
     of = lambda validation: [dict(section["explained"])["expected"] for section in page(validation)["sections"]]
-    assert not any("simulated" in text for text in of(from_model))
-    kfold, lr = of(replace(simulated, table=table))
+    assert not any("simulated" in text for text in of(made))
+    kfold, lr = of(replace(made, table=made.table.with_columns(se_from=source)))
     assert "simulated" not in kfold and "from simulation, the mean over the sets of simulated records" in lr
 
 
-def test_the_signs_are_those_of_the_statistics():
-    """Breeding values from partial data that lie above those from whole data, and records below their prediction."""
+def test_statistics_mean_what_is_said():
     w, p = np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 3.5])
     assert lr_statistics(family_sums(w, p, np.zeros(3)).sum(axis=0), np.nan)["bias"] > 0
     assert fold_statistics(w, p, None)["bias"] > 0
     assert score_counts(np.full(3, 0.5), p, w)["bias"][0] > 0
     wide = 2 * w  # predictions that differ twice as much as what they predict
     assert lr_statistics(family_sums(w, wide, np.zeros(3)).sum(axis=0), np.nan)["dispersion"] < 1
-    assert (
-        fold_statistics(w, wide, None)["dispersion"] < 1 and score_counts(np.full(3, 0.5), wide, w)["dispersion"][0] < 1
-    )
+    assert fold_statistics(w, wide, None)["dispersion"] < 1
+    assert score_counts(np.full(3, 0.5), wide, w)["dispersion"][0] < 1
     for texts in MEANINGS.values():
         assert "Above 0, " in texts["bias"] and "; below 0, " in texts["bias"]
         assert "Below 1, predictions differ too much" in texts["dispersion"]
         assert texts["dispersion"].endswith("Above 1, they differ too little")
-
-
-def test_every_statistic_is_explained():
     y, p = np.array([0, 1, 1, 0]), np.array([[0.7, 0.3], [0.2, 0.8], [0.4, 0.6], [0.6, 0.4]])
     three = np.hstack([p, np.zeros((4, 1))])
     w = p[:, 0]
@@ -124,13 +90,12 @@ HEAD = {
     "finished": "2026-05-01T14:30:12+00:00",
     "versions": {"mmgibbs": "0.1.0"},
     "analysis": {
-        "traits": {"weight": {}},
-        "model": {"fixed": {"herd": {}}, "random": {"animal": {"relationship": "pedigree"}}},
+        "traits": {"weight": {}}, "model": {"fixed": {"herd": {}}, "random": {"animal": {"relationship": "pedigree"}}},
     },
     "levels": {"intercept": 1, "herd": 4, "animal": 80},
     "intercept": ["weight"],
     "components": {"animal": ["weight", "height"], "residual": ["weight", "height"]},
-}
+}  # fmt: skip
 
 
 def test_it_begins_with_the_date_the_version_the_model_and_the_variances(tmp_path):
@@ -140,14 +105,11 @@ def test_it_begins_with_the_date_the_version_the_model_and_the_variances(tmp_pat
     assert "Finished 2026-05-01 14:30 UTC, mmgibbs\u00a00.1.0" in text
     assert "<strong>weight</strong> = intercept + herd + animal + residual" in text
     assert "Each record of a trait is the sum of these effects:" in text and "animal: related by the pedigree." in text
-    rows = [(row[0], row[1].value) for row in page(validation)["variances"].rows]
-    assert rows == [
-        ("animal.var[weight]", 20),
-        ("animal.var[height]", 2),
-        ("animal.cov[weight,height]", 3.5),
-        ("residual.var[weight|in]", 40),
-        ("residual.var[height|in]", 6),
-    ]
+    rows = {row[0]: row[1].value for row in page(validation)["variances"].rows}
+    assert rows == {
+        "animal.var[weight]": 20, "animal.var[height]": 2, "animal.cov[weight,height]": 3.5,
+        "residual.var[weight|in]": 40, "residual.var[height|in]": 6,
+    }  # fmt: skip
     sampled = page(replace(made_up(variances="sample"), head=HEAD))
     assert sampled["variances"] is None and "variances too" in sampled["subtitle"]
 
@@ -174,14 +136,11 @@ def test_notes_are_referred_to_where_an_expectation_lacks(statistic, told):
     assert ("the notes at the end say" in kfold) == told
 
 
-def test_a_figure_says_where_its_correlation_is_not_that_of_the_table():
+def test_captions_of_figures():
     captions = [section["figures"][0][2] for section in page(made_up())["sections"]]
     assert captions[0].endswith("over all 50 points; the table has means over folds.")
     assert captions[1].endswith("over all 50 points.")
     assert captions[0].startswith("Record corrected for fixed effects against prediction without the fold. ")
-
-
-def test_a_figure_of_many_points_says_how_many_are_drawn():
     made = made_up()
     many = pl.concat([made.predictions] * 31)  # 1,550 of each method: every second one is drawn
     captions = [section["figures"][0][2] for section in page(replace(made, predictions=many))["sections"]]
@@ -220,14 +179,9 @@ def test_counts_and_known_times_are_drawn_as_recorded(effect):
 
 def test_what_has_no_standard_error_is_shown():
     validation = made_up()
-    table = validation.table.with_columns(se=None, expected=None, se_from=pl.lit(None, pl.String)).cast(
-        {"se": float, "expected": float}
-    )
-    rows = [
-        row
-        for s in page(Validation(table, validation.predictions, validation.info))["sections"]
-        for row in s["table"].rows
-    ]
+    unknown = {name: pl.lit(None, kind) for name, kind in (("se", float), ("expected", float), ("se_from", str))}
+    sections = page(replace(validation, table=validation.table.with_columns(**unknown)))["sections"]
+    rows = [row for section in sections for row in section["table"].rows]
     assert all(row[5].value is None and row[6] is None for row in rows)
 
 
@@ -241,21 +195,14 @@ def test_what_lies_far_from_expected_is_marked():
 
 
 @pytest.mark.parametrize(
-    ("time", "told"),
+    ("time", "units", "told"),
     [
-        (None, "the last birth years of animals with records, pre"),
-        ("season", "the last values of column 'season', pre"),
+        (None, "animals", "one for each of the last birth years of animals with records, pre"),
+        (None, "levels of 'bull'", "one for each of the last birth years of levels of 'bull' with records, pre"),
+        ("season", "animals", "the last values of column 'season', pre"),
     ],
 )
-def test_it_says_what_times_are(time, told):
-    of_folds, of_lr = page(made_up(plan={"by": "time", "time": time, "seed": 1}))["sections"]
+def test_it_says_what_times_are(time, units, told):
+    of_folds, of_lr = page(made_up(plan={"by": "time", "time": time, "seed": 1}, units=units))["sections"]
     assert told in of_folds["summary"]
     assert "from partial data, without the records that are left out, against those from whole" in of_lr["summary"]
-
-
-def test_birth_years_are_of_the_levels_of_a_sire_model():
-    bulls = made_up(plan={"by": "time", "time": None, "seed": 1}, units="levels of 'bull'")
-    assert (
-        "one for each of the last birth years of levels of 'bull' with records, pre"
-        in page(bulls)["sections"][0]["summary"]
-    )

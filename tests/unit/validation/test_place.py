@@ -61,9 +61,11 @@ def test_threads_where_workers_do_not_pay(connected, monkeypatch):
     assert said == ("cluster local:8: 3 threads of this process, as starting workers would take longer than they save")
 
 
-def test_each_analysis_has_its_own_threads(connected):
-    """One that is sampled takes none from the others: its chains take theirs themselves."""
+def test_threads_of_each_analysis(connected):
     assert placed(None, work(threads=2), work(threads=4, markers=[object()]), work(threads=3)) == ([2, 1, 3], "")
+    assert placed(None, work(dense=object())) == ([1], "")
+    at_once, said = placed(None, work(threads=2, dense=object()))
+    assert at_once == [1] and "one fold at a time" in said
 
 
 def test_fewer_folds_at_once_where_memory_is_small(monkeypatch):
@@ -72,21 +74,13 @@ def test_fewer_folds_at_once_where_memory_is_small(monkeypatch):
     monkeypatch.setattr(memory_estimate, "free_bytes", lambda: 399)
     at_once, said = placed(None, work(threads=8, folds=5))
     assert at_once == [2]  # beside the equations of the whole data
-    assert said == (
-        "beef: 2 in place of 5 folds at once, as no more of 1,000 equations fit into the memory that is free"
-    )
+    assert said.startswith("beef: 2 in place of 5 folds at once, as no more of 1,000 equations fit into the memory")
     monkeypatch.setattr(memory_estimate, "free_bytes", lambda: 50)
     assert placed("local:2", work(folds=5))[0] == [1]
     monkeypatch.setattr(memory_estimate, "free_bytes", lambda: 10**6)
     assert placed(None, work(threads=8, folds=5)) == ([8], "")
     monkeypatch.setattr(memory_estimate, "free_bytes", lambda: None)
     assert placed(None, work(threads=8, folds=5)) == ([8], "")
-
-
-def test_dense_relationships_one_fold_at_a_time():
-    assert placed(None, work(dense=object())) == ([1], "")
-    at_once, said = placed(None, work(threads=2, dense=object()))
-    assert at_once == [1] and "one fold at a time" in said
 
 
 def test_workers_where_they_pay_and_for_chains(connected):

@@ -11,15 +11,12 @@ P2 = np.array([[0.7, 0.3], [0.2, 0.8], [0.5, 0.5]])
 P3 = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])
 
 
-def test_two_categories_by_hand():
+def test_scores_by_hand():
     category = np.array([0, 1, 0])
     assert kfold.brier(P2, category) == pytest.approx(((0.09 + 0.04 + 0.25) / 3, (0.21 + 0.16 + 0.25) / 3))
     estimate, expected = kfold.log_score(P2, category)
     assert estimate == pytest.approx(-np.log([0.7, 0.8, 0.5]).mean())
     assert expected == pytest.approx(np.mean([stats.entropy(p) for p in P2]))
-
-
-def test_three_categories_by_hand():
     category = np.array([0, 2, 2])
     found, _ = kfold.ranked_probability(P3, category)
     # sums from below: (.6, .9) against (1, 1), (.2, .7) and (.1, .3) against (0, 0)
@@ -35,23 +32,16 @@ def test_what_is_expected_is_the_mean_over_such_records(score):
     assert abs(drawn.mean() - score(P3, np.zeros(3, int))[1]) < 4 * drawn.std() / np.sqrt(4000)
 
 
-def test_area_under_the_curve_is_the_rank_sum():
+def test_ranks_and_regressions():
     rng = np.random.default_rng(2)
     y, p = rng.integers(0, 2, 60).astype(float), np.round(rng.uniform(size=60), 1)  # with ties
     u = stats.mannwhitneyu(p[y == 1], p[y == 0]).statistic
     assert kfold.concordance(p, y, y) == pytest.approx(u / ((y == 1).sum() * (y == 0).sum()))
-
-
-def test_concordance_of_censored_records():
-    """Pairs whose intervals overlap say nothing: (2, inf) against 3."""
     lower, upper = np.array([1.0, 2.0, 3.0]), np.array([1.0, np.inf, 3.0])
     assert kfold.concordance(np.array([0.0, 0.5, 1.0]), lower, upper) == 1.0
     assert kfold.concordance(np.array([0.7, 0.5, 1.0]), lower, upper) == 0.5
     assert kfold.concordance(np.array([1.0, 0.5, 0.0]), lower, upper) == 0.0
     assert np.isnan(kfold.concordance(np.zeros(2), np.zeros(2), np.zeros(2)))
-
-
-def test_dispersion_is_a_regression():
     rng = np.random.default_rng(3)
     p, y = rng.uniform(size=40), rng.uniform(size=40)
     assert kfold.dispersion(p, y) == pytest.approx(stats.linregress(p, y).slope)

@@ -73,17 +73,13 @@ def test_values_without_j_are_seen(data, tmp_path, monkeypatch):  # noqa: F811
     assert min(apart(examined(data, tmp_path), data)) > 0.12
 
 
-def test_spread_of_what_genotypes_leave(data, tmp_path):  # noqa: F811
+def test_spread_of_what_genotypes_leave(data, tmp_path, monkeypatch):  # noqa: F811
     left = covariances(data)[2][np.ix_(FOCAL, FOCAL)]
     exact = np.trace(left) / len(FOCAL) - left.mean()
     term = next(t for t in prepared_of(data, tmp_path).design.terms if t.name == "genetic")
     codes = np.array(FOCAL)  # animals are coded in the order of the pedigree: parents come first in the file
     assert residual_spread(term.relationship, is_held(term), codes) == pytest.approx(exact, rel=1e-9)
     assert is_held(term).sum() == len(data[3][2]) and exact > 0.01
-
-
-def test_what_genotypes_leave_is_solved_for_once_and_not_for_too_many(data, tmp_path, monkeypatch):  # noqa: F811
-    """Values of one set of animals share it, whatever genotyped animals are beside them."""
     term = next(t for t in prepared_of(data, tmp_path).design.terms if t.name == "genetic")
     held, codes, known = is_held(term), np.array(FOCAL), {}
     both = np.concatenate([codes, np.flatnonzero(held)[:3]])
