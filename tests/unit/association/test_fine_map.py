@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 import mmgibbs
-from mmgibbs.association.fine_map import credible_set
+from mmgibbs.association.fine_map import _find_trait, credible_set
 from mmgibbs.association.regions import find_regions, snps_of_region
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError
@@ -165,19 +165,11 @@ def test_a_trial_at_several_sites_is_refused_with_what_to_run(tmp_path):
     assert any("a region of these is 5 SNPs on either side" in note for note in narrow.notes)
 
 
-def test_several_traits_are_refused(tmp_path, simulated):
-    from mmgibbs.association.fine_map import _find_trait
-
+def test_refusals(simulated, mapped, capsys, tmp_path):
     with pytest.raises(ConfigError, match="expected a run with one trait, got 'r' with milk, fat: run the analysis"):
         _find_trait({"traits": {"milk": {}, "fat": {}}}, "r", "animal")
-
-
-def test_a_fine_mapping_is_not_written_over(simulated, mapped, capsys):
     assert main(["finemap", str(simulated[0].directory)]) == 2
     assert "holds a fine-mapping" in capsys.readouterr().err
-
-
-def test_refusals(simulated, tmp_path):
     tested, _ = simulated
     with pytest.raises(ConfigError, match="is not the folder of an association: found no gwas.json"):
         mmgibbs.finemap(tmp_path)
@@ -196,14 +188,9 @@ def test_the_page_has_the_regions(simulated):
 
 
 def test_regions_that_overlap_are_one():
-    values = pl.DataFrame(
-        {
-            "snp": list("abcdefg"),
-            "chromosome": ["1", "1", "1", "1", "2", None, "1"],
-            "position": [10.0, 100.0, 130.0, 400.0, 10.0, None, 115.0],
-            "p": [0.0, 9.0, 7.0, 8.0, 0.0, 6.5, 1.0],
-        }
-    )
+    places = [("1", 10.0), ("1", 100.0), ("1", 130.0), ("1", 400.0), ("2", 10.0), (None, None), ("1", 115.0)]
+    values = pl.DataFrame(places, schema=["chromosome", "position"], orient="row")
+    values = values.with_columns(snp=pl.Series(list("abcdefg")), p=pl.Series([0.0, 9.0, 7.0, 8.0, 0.0, 6.5, 1.0]))
     regions = find_regions(values, {"t": "p"}, 6.0, 50.0)
     assert regions["lead_snp"].to_list() == ["b", "d", "f"]
     assert regions["snps"].to_list() == [3, 1, 1] and regions["significant"].to_list() == [2, 1, 1]

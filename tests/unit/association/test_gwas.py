@@ -59,11 +59,8 @@ def copies(folder, snps):
 def test_tests_are_those_of_the_snp_as_a_covariate(folder, tested, tmp_path):
     """The SNP in the analysis, at the variances of the run, has the same effect and standard error."""
     summary = dict(pl.read_parquet(folder / "run" / "summary.parquet").select("parameter", "mean").iter_rows())
-    variances = {
-        "mode": "fixed",
-        "genetic": {"start": summary["genetic.var[birth_weight]"]},
-        "residual": {"start": summary["residual.var[birth_weight]"]},
-    }
+    starts = {name: {"start": summary[f"{name}.var[birth_weight]"]} for name in ("genetic", "residual")}
+    variances = {"mode": "fixed"} | starts
     records = pl.read_csv(folder / "phenotypes.csv").with_columns(pl.col("animal").cast(pl.String))
     records = records.join(copies(folder, CHOSEN), on="animal", how="left", maintain_order="left")
     means = records.filter(pl.col("birth_weight").is_not_null()).select(pl.col(CHOSEN).mean())
@@ -124,18 +121,16 @@ def test_two_traits_have_a_joint_test(folder, tmp_path):
 
 
 def test_runs_that_cannot_be_used(folder, tmp_path):
-    with pytest.raises(ConfigError, match="gwas: '.*' is not the folder of a finished run"):
-        mmgibbs.gwas(tmp_path / "nothing", folder / "genotypes.bed", progress=False)
-    with pytest.raises(ConfigError, match="is a run without genotypes; needed a file of them"):
-        mmgibbs.gwas(folder / "run", progress=False)
-    with pytest.raises(ConfigError, match="level=.sex.: expected the level of a random effect of the run .animal."):
-        mmgibbs.gwas(folder / "run", folder / "genotypes.bed", level="sex", progress=False)
-    with pytest.raises(ConfigError, match="maf: expected a number, 0 to 0.5, got 2"):
-        mmgibbs.gwas(folder / "run", folder / "genotypes.bed", maf=2, progress=False)
-    with pytest.raises(DataError, match="no SNP can be tested"):
-        mmgibbs.gwas(folder / "run", folder / "genotypes.bed", maf=0.5, progress=False)
-    with pytest.raises(DataError, match="no SNP can be tested; 1,500 left out .minor allele frequency."):
-        mmgibbs.gwas(folder / "run", folder / "genotypes.bed", maf=0.5, exact_limit=0, progress=False)
+    for given, message in (
+        ({"run": tmp_path / "nothing"}, "gwas: '.*' is not the folder of a finished run"),
+        ({"genotypes": None}, "is a run without genotypes; needed a file of them"),
+        ({"level": "sex"}, "level=.sex.: expected the level of a random effect of the run .animal."),
+        ({"maf": 2}, "maf: expected a number, 0 to 0.5, got 2"),
+        ({"maf": 0.5}, "no SNP can be tested"),
+        ({"maf": 0.5, "exact_limit": 0}, "no SNP can be tested; 1,500 left out .minor allele frequency."),
+    ):
+        with pytest.raises((ConfigError, DataError), match=message):
+            mmgibbs.gwas(**{"run": folder / "run", "genotypes": folder / "genotypes.bed", "progress": False} | given)
 
 
 def test_runs_of_other_models_are_refused(folder):
@@ -154,63 +149,61 @@ def test_runs_of_other_models_are_refused(folder):
     assert "was given its records from Python" in refused(data=record["data"] | {"phenotypes": "a data frame"})
 
 
-def test_data_that_have_changed_are_refused(folder, tmp_path):
+def test_data_that_have_changed_or_are_gone_are_refused(folder, tmp_path):
     for path in SAMPLE.iterdir():
         shutil.copy(path, tmp_path)
     mmgibbs.run(analysis(tmp_path), directory=tmp_path / "run", progress=False)
+    (tmp_path / "pedigree.csv").rename(tmp_path / "gone.csv")
+    with pytest.raises((DataError, ConfigError), match="pedigree"):
+        mmgibbs.gwas(tmp_path / "run", folder / "genotypes.bed", progress=False)
+    (tmp_path / "gone.csv").rename(tmp_path / "pedigree.csv")
     with (tmp_path / "phenotypes.csv").open("a") as file:
         file.write("\n")
     with pytest.raises(DataError, match="gwas: the file of data.phenotypes is not the one that"):
         mmgibbs.gwas(tmp_path / "run", folder / "genotypes.bed", progress=False)
 
 
-def test_ids_that_do_not_match_are_named(folder, tmp_path):
+def with_other_ids(folder, target, change):
+    """The .bed with other ids in its .fam."""
     for ending in ("bed", "bim"):
-        shutil.copy(folder / f"genotypes.{ending}", tmp_path)
+        shutil.copy(folder / f"genotypes.{ending}", target)
     lines = [line.split() for line in (folder / "genotypes.fam").read_text().splitlines()]
-    (tmp_path / "genotypes.fam").write_text("".join(" ".join(["f", f"x{c[1]}", *c[2:]]) + "\n" for c in lines))
+    change(lines)
+    (target / "genotypes.fam").write_text("".join(" ".join(c) + "\n" for c in lines))
+    return target / "genotypes.bed"
+
+
+def test_ids_that_do_not_match_are_named(folder, tmp_path):
+    def rename_all(lines):
+        for line in lines:
+            line[1] = f"x{line[1]}"
+
     with pytest.raises(DataError, match="none of the .* genotyped animals has a record; are ids written in the"):
-        mmgibbs.gwas(folder / "run", tmp_path / "genotypes.bed", progress=False)
+        mmgibbs.gwas(folder / "run", with_other_ids(folder, tmp_path, rename_all), progress=False)
 
 
-def test_false_discovery_rates():
+def test_ids_in_another_spelling_are_said(folder, tmp_path):
+    recorded = pl.read_csv(folder / "phenotypes.csv")["animal"].cast(pl.String).to_list()
+
+    def respell_one(lines):
+        line = next(c for c in lines if c[1] in recorded)
+        line[1] = line[1].replace("-", " -") if "-" not in line[1] else f"0{line[1]}"
+
+    notes = mmgibbs.gwas(folder / "run", with_other_ids(folder, tmp_path, respell_one), progress=False).notes
+    assert not any("shape:" in note for note in notes) and any("records and no genotypes" in note for note in notes)
+
+
+def test_multiple_testing():
     p = np.array([0.01, 0.04, 0.03, np.nan, 0.5])
     np.testing.assert_allclose(false_discovery_rates(p), [0.04, 0.16 / 3, 0.16 / 3, np.nan, 0.5])
-
-
-def test_effective_numbers():
     x = np.random.default_rng(1).normal(size=(20, 5000))
     assert effective_number(np.repeat(x[:1], 4, axis=0)) == pytest.approx(1.0)
     assert 17 < effective_number(x) <= 20 + 1e-9  # rounding
     assert effective_number(np.concatenate([x, x])) < 32  # of 40, 20 of them twice
-
-
-def test_few_animals_do_not_make_independent_snps_look_linked():
     x = np.random.default_rng(3).binomial(2, 0.4, (40, 256)).astype(float)
     assert count_effective_tests(x) > 0.8 * 256
     linked = np.repeat(x[:, :64], 4, axis=1)
     assert count_effective_tests(linked) < 0.3 * 256
-
-
-def test_ids_in_another_spelling_are_said(folder, tmp_path):
-    for ending in ("bed", "bim"):
-        shutil.copy(folder / f"genotypes.{ending}", tmp_path)
-    recorded = pl.read_csv(folder / "phenotypes.csv")["animal"].cast(pl.String).to_list()
-    lines = [line.split() for line in (folder / "genotypes.fam").read_text().splitlines()]
-    first = next(c for c in lines if c[1] in recorded)
-    first[1] = first[1].replace("-", " -") if "-" not in first[1] else f"0{first[1]}"
-    (tmp_path / "genotypes.fam").write_text("".join(" ".join(c) + "\n" for c in lines))
-    notes = mmgibbs.gwas(folder / "run", tmp_path / "genotypes.bed", progress=False).notes
-    assert not any("shape:" in note for note in notes) and any("records and no genotypes" in note for note in notes)
-
-
-def test_a_data_file_that_is_gone_is_named(folder, tmp_path):
-    for path in SAMPLE.iterdir():
-        shutil.copy(path, tmp_path)
-    mmgibbs.run(analysis(tmp_path), directory=tmp_path / "run", progress=False)
-    (tmp_path / "pedigree.csv").unlink()
-    with pytest.raises((DataError, ConfigError), match=r"pedigree"):
-        mmgibbs.gwas(tmp_path / "run", folder / "genotypes.bed", progress=False)
 
 
 def test_what_makes_tests_doubtful_is_a_warning(folder):

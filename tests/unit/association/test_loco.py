@@ -87,9 +87,8 @@ def trial(folder, seed, without_effects=()):
         blocks.append(2 * block)
     genotypes = np.concatenate(blocks, axis=1)
     chromosome = np.repeat(np.arange(1, chromosomes + 1), per)
-    value = (genotypes - genotypes.mean(axis=0)) @ (
-        rng.normal(size=chromosomes * per) * ~np.isin(chromosome, without_effects)
-    )
+    effects = rng.normal(size=chromosomes * per) * ~np.isin(chromosome, without_effects)
+    value = (genotypes - genotypes.mean(axis=0)) @ effects
     y = (value / value.std() if value.std() > 0 else value) * 0.6**0.5 + rng.normal(size=n) * 0.4**0.5
     names, ids = [f"s{j}" for j in range(chromosomes * per)], [f"l{i}" for i in range(n)]
     folder.mkdir()
@@ -97,15 +96,10 @@ def trial(folder, seed, without_effects=()):
     pl.DataFrame({"line": ids} | dict(zip(names, genotypes.T, strict=True))).write_csv(folder / "snps.csv")
     places = {"snp": names, "chromosome": chromosome, "position": np.arange(chromosomes * per)}
     pl.DataFrame(places).write_csv(folder / "map.csv")
-    analysis = {
-        "data": {
-            "phenotypes": str(folder / "records.csv"),
-            "genotypes": {"file": str(folder / "snps.csv"), "map": str(folder / "map.csv")},
-        },
-        "traits": ["yield"],
-        "model": {"random": {"genetic": {"level": "line", "relationship": "genomic"}}},
-        "sampler": {"method": "reml"},
-    }
+    snps = {"file": str(folder / "snps.csv"), "map": str(folder / "map.csv")}
+    analysis = {"data": {"phenotypes": str(folder / "records.csv"), "genotypes": snps}, "traits": ["yield"]}
+    model = {"random": {"genetic": {"level": "line", "relationship": "genomic"}}}
+    analysis |= {"model": model, "sampler": {"method": "reml"}}
     return mmgibbs.run(analysis, directory=folder / "run", progress=False).directory
 
 
@@ -149,6 +143,10 @@ def test_refusals(herd, run, tmp_path):
         mmgibbs.gwas(without.directory, loco=True, progress=False)
     with pytest.raises(ConfigError, match="has no chromosomes; needed a map of it"):
         mmgibbs.gwas(run.directory, herd.folder / "old.csv", loco=True, progress=False)
+    flat = herd.write_genotypes("flat.csv", herd.old, values=np.ones_like(herd.genotypes))
+    with pytest.raises(mmgibbs.MmgibbsError, match="no SNP can be tested"):
+        mmgibbs.gwas(run.directory, flat, tmp_path / "scan", progress=False)
+    assert not (tmp_path / "scan").exists()
 
 
 # ------------------------------------------------------------------------------------------------ chunks
@@ -181,9 +179,7 @@ def interrupt(monkeypatch, after):
 
 
 @pytest.mark.parametrize("exact_limit", [600.0, 0.0])
-def test_an_interrupted_scan_gives_the_same_bits_when_it_is_continued(
-    herd, run, tmp_path, monkeypatch, small_chunks, exact_limit
-):
+def test_a_scan_continues_to_the_same_bits(run, tmp_path, monkeypatch, small_chunks, exact_limit):
     monkeypatch.setattr("mmgibbs.association.run.CALIBRATION_SNPS", 20)
     monkeypatch.setattr("mmgibbs.association.scan.CALIBRATION_SNPS", 20)
     how = HIDDEN | {"loco": True, "exact_limit": exact_limit}
@@ -251,22 +247,12 @@ def test_the_command_says_how_to_continue(run, tmp_path, monkeypatch, small_chun
     assert main([*arguments, "--resume"]) in (0, None)
 
 
-def test_a_scan_that_cannot_be_done_leaves_nothing(herd, run, tmp_path):
-    flat = herd.write_genotypes("flat.csv", herd.old, values=np.ones_like(herd.genotypes))
-    with pytest.raises(mmgibbs.MmgibbsError, match="no SNP can be tested"):
-        mmgibbs.gwas(run.directory, flat, tmp_path / "scan", progress=False)
-    assert not (tmp_path / "scan").exists()
-
-
 def test_limits_of_snps_are_those_of_the_run(herd):
     """Where its genotypes are tested; a file that is named has the usual ones."""
     analysis = herd.analysis(GENOMIC)
     analysis["data"]["genotypes"]["quality"] = {"maf": 0.2, "call_rate": 0.5, "parent_progeny": "ignore"}
     run = mmgibbs.run(analysis, directory=herd.folder / "strict", progress=False).directory
-    for given, limits in (
-        ({}, (0.2, 0.5)),
-        ({"maf": 0.05}, (0.05, 0.5)),
-        ({"genotypes": herd.folder / "old.csv", "map": herd.folder / "map.csv"}, (0.01, 0.9)),
-    ):
+    named = {"genotypes": herd.folder / "old.csv", "map": herd.folder / "map.csv"}
+    for given, limits in (({}, (0.2, 0.5)), ({"maf": 0.05}, (0.05, 0.5)), (named, (0.01, 0.9))):
         facts = mmgibbs.gwas(run, progress=False, **given).facts
         assert (facts["maf"], facts["call_rate"]) == limits

@@ -11,14 +11,11 @@ def notes(run, path):
     return mmgibbs.gwas(run.directory, path, maf=0.0, progress=False).notes
 
 
-def test_the_same_genotypes_in_another_file_are_silent_but_named(herd, run):
+def test_other_genotypes_are_named(herd, run):
     said = notes(run, herd.write_genotypes("same.csv", herd.old))
     assert any("genotypes are those of same.csv; relationships of the run are from old.csv" in n for n in said)
     assert not any(n.startswith("warning") for n in said)
     assert not any("genotypes are those of" in n for n in mmgibbs.gwas(run.directory, progress=False).notes)
-
-
-def test_swapped_alleles_are_seen_in_the_genotypes(herd, run):
     said = notes(run, herd.write_genotypes("swapped.csv", herd.old, values=2 - herd.genotypes))
     warned = [n for n in said if n.startswith("warning: swapped.csv: ")]
     assert len(warned) == 1 and "the file seems to count the other allele" in warned[0]

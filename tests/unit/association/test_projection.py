@@ -90,10 +90,14 @@ def test_against_dense_matrices(name):
         np.testing.assert_allclose(way(projection)(x), information, rtol=1e-8, atol=1e-9 * np.abs(information).max())
 
 
-def test_weights_and_repeated_records():
+def weighted_example():
     example = models.example("univariate_animal")
     weight = np.random.default_rng(5).uniform(0.5, 3.0, example.design.n_records)
-    example = replace(example, design=replace(example.design, weight=weight))
+    return replace(example, design=replace(example.design, weight=weight))
+
+
+def test_weights_and_repeated_records():
+    example = weighted_example()
     projection = projection_of(example)
     x = genotypes(projection.n_animals)
     scores, information = dense_scores(example, x)
@@ -101,17 +105,15 @@ def test_weights_and_repeated_records():
     np.testing.assert_allclose(InformationBySolutions(projection)(x), information, rtol=1e-8)
 
 
+WEIGHTS = "self.design.weight[records, None, None] * "
+
+
 @pytest.mark.parametrize(
     ("right", "wrong"),
-    [
-        ("out[columns, t, u] -= explained", "out[columns, t, u] -= 0.99 * explained"),
-        ("self.design.weight[records, None, None] * ", ""),
-    ],
+    [("out[columns, t, u] -= explained", "out[columns, t, u] -= 0.99 * explained"), (WEIGHTS, "")],
 )
 def test_a_spoiled_formula_is_noticed(right, wrong):
-    example = models.example("univariate_animal")
-    weight = np.random.default_rng(5).uniform(0.5, 3.0, example.design.n_records)
-    example = replace(example, design=replace(example.design, weight=weight))
+    example = weighted_example()
     spoilt = mutant(module, right, wrong, compiled=False)
     projection = projection_of(example, spoilt)
     x = genotypes(projection.n_animals)
@@ -129,16 +131,13 @@ def test_the_quicker_way_is_taken():
 # ------------------------------------------------------------------------------------------------ tests
 
 
-def test_one_trait_is_generalised_least_squares():
+def test_tests_of_one_trait_and_of_two():
     tests = compute_tests(np.array([[3.0], [0.0]]), np.array([[[4.0]], [[0.0]]]))
     np.testing.assert_allclose(tests.effect[0], 0.75)
     np.testing.assert_allclose(tests.error[0], 0.5)
     np.testing.assert_allclose(10 ** -tests.log_p[0], 2 * stats.norm.sf(1.5))
     np.testing.assert_allclose(tests.joint_log_p[0], tests.log_p[0, 0])
     assert np.isnan(tests.effect[1]).all() and np.isnan(tests.joint_log_p[1])
-
-
-def test_two_traits_are_tested_together_and_each_with_the_other():
     information, scores = np.array([[4.0, 1.5], [1.5, 2.0]]), np.array([3.0, -1.0])
     tests = compute_tests(scores[None], information[None])
     effect = np.linalg.solve(information, scores)
@@ -147,14 +146,11 @@ def test_two_traits_are_tested_together_and_each_with_the_other():
     np.testing.assert_allclose(10 ** -tests.joint_log_p[0], stats.chi2(2).sf(scores @ effect))
 
 
-def test_p_values_beyond_the_smallest_number():
+def test_p_values_and_their_inflation():
     np.testing.assert_allclose(log_p_of_z(np.array([10.0, 50.0])), [22.81702, 544.66531], rtol=1e-6)
     np.testing.assert_allclose(log_p_of_chi2(np.array([20.0]), 3), -np.log10(stats.chi2(3).sf(20.0)), rtol=1e-10)
     far = log_p_of_chi2(np.array([1400.0, 1600.0]), 3)
     assert np.isfinite(far).all() and 42 < far[1] - far[0] < 44  # 200 / 2 / log 10
-
-
-def test_inflation_is_1_without_effects():
     p = (np.arange(1, 1000) - 0.5) / 999
     assert genomic_inflation(-np.log10(p)) == pytest.approx(1.0, abs=1e-3)
 

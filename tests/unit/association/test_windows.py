@@ -125,9 +125,8 @@ def test_a_trait_by_site_has_one_test_across_sites(herd):
     values = tested.values
     effects = values.select(f"effect_gain|{site}" for site in range(3)).to_numpy()
     np.testing.assert_allclose(values["effect_gain"], effects.mean(axis=1), equal_nan=True)
-    assert {"se_gain", "log10_p_gain", "q_gain", "log10_p_differences_gain", "q_differences_gain"} <= set(
-        values.columns
-    )
+    columns = {"se_gain", "log10_p_gain", "q_gain", "log10_p_differences_gain", "q_differences_gain"}
+    assert columns <= set(values.columns)
     assert tested.facts["environments"] == {"gain": ["gain|0", "gain|1", "gain|2"]}
     page = (herd.folder / "sites-gwas" / "gwas.html").read_text(encoding="utf-8")
     assert re.search(r"mean of the effects in 3 environments", page)

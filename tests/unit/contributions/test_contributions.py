@@ -44,19 +44,12 @@ def folder(tmp_path_factory):
     data = {"phenotypes": str(folder / "records.csv"), "pedigree": str(folder / "pedigree.csv")}
     model = {"random": {"genetic": {"level": "animal", "relationship": "pedigree"}}}
     analysis = {"data": data, "traits": {"milk": {}, "fat": {}}, "model": model}
-    mmgibbs.run(
-        analysis
-        | {
-            "sampler": {"chains": 2, "burn_in": 20, "samples": 60, "thin": 2, "seed": 1},
-            "output": {"save_levels": {"genetic": young()["id"].to_list()}},
-        },
-        directory=folder / "gibbs",
-        progress=False,
-    )
+    sampler = {"chains": 2, "burn_in": 20, "samples": 60, "thin": 2, "seed": 1}
+    output = {"save_levels": {"genetic": young()["id"].to_list()}}
+    mmgibbs.run(analysis | {"sampler": sampler, "output": output}, directory=folder / "gibbs", progress=False)
     starts = {"mode": "fixed", "genetic": {"start": [[4, 0], [0, 0.1]]}, "residual": {"start": [[6, 0], [0, 0.2]]}}
-    mmgibbs.run(
-        analysis | {"sampler": {"method": "blup"}, "variances": starts}, directory=folder / "blup", progress=False
-    )
+    solved = {"sampler": {"method": "blup"}, "variances": starts}
+    mmgibbs.run(analysis | solved, directory=folder / "blup", progress=False)
     young().write_csv(folder / "young.csv")
     return folder
 
@@ -109,9 +102,8 @@ def test_frontier_and_pairs(folder, made):
         np.testing.assert_allclose(row["inbreeding"], f[place[row["sire"]], place[row["dam"]]], atol=1e-12)
     assert made.matings["matings"].sum() == 20
     of_sires = dict(made.matings.group_by("sire").agg(pl.col("matings").sum()).iter_rows())
-    assert of_sires == dict(
-        made.candidates.filter(sex="M").filter(pl.col("matings") > 0).select("id", "matings").rows()
-    )
+    used = made.candidates.filter(pl.col("matings") > 0, sex="M")
+    assert of_sires == dict(used.select("id", "matings").rows())
     mean = (made.matings["matings"] * made.matings["inbreeding"]).sum() / 20
     assert mean <= made.facts["inbreeding_at_random"]
 
@@ -136,9 +128,8 @@ def test_draws_of_some_candidates_alone(folder):
     more = pl.concat([young(), pl.DataFrame({"id": ["p2", "p1"], "sex": ["M", "F"]})])
     made = optimise(folder, more, run="gibbs", draws=5)
     assert made.facts["draws"] == 4  # every twelfth of 30 in each of two chains
-    assert made.notes == (
-        "the robust plan and what the draws say leave out 2 candidates, such as 'p2', 'p1', that have no kept draws",
-    )
+    said = "the robust plan and what the draws say leave out 2 candidates, such as 'p2', 'p1', that have no kept draws"
+    assert made.notes == (said,)
     made = optimise(folder, more.with_columns(min=pl.Series([0] * N_YOUNG + [2, 0])), run="gibbs", draws=5)
     assert made.facts["draws"] == 0 and made.notes[0].startswith("warning: no uncertainty of the contributions")
     assert made.candidates.filter(id="p2")["matings"][0] >= 2
@@ -192,14 +183,6 @@ def test_genomic_coancestry_counts_alleles_alike_in_state(folder, tmp_path):
         optimise(folder, genotypes=tmp_path / "fewer.csv")
 
 
-def test_without_draws_a_note_says_how_to_keep_them(folder):
-    said = optimise(folder).notes[0]
-    assert (
-        said.startswith("the uncertainty of the contributions and a robust plan need draws")
-        and "(method blup or reml)" in said
-    )
-
-
 @pytest.mark.parametrize(
     ("candidates", "given", "message"),
     [
@@ -230,11 +213,7 @@ def test_candidates_that_cannot_be_used_are_named(folder, candidates, given, mes
         ({"trait": "mlik"}, "'mlik' is no trait with breeding values; did you mean 'milk'"),
         ({"index": {"milk": 1.0}}, "trait cannot be combined with index"),
         ({"trait": None, "index": {"milk": 0.0}}, "found weights of 0 alone"),
-        (
-            {"coancestry": 0.01, "rate": None},
-            "the limit of coancestry of 0.0100 cannot be met: the lowest mean coancestry of any plan of these "
-            "candidates is (between )?0.0",
-        ),
+        ({"coancestry": 0.01, "rate": None}, "limit of coancestry of 0.0100 cannot be met: .* is (between )?0.0"),
         ({"coancestry": 0.1}, "coancestry cannot be combined with rate"),
         ({"matings": 0}, "matings: expected a whole number, 1 or more, got 0"),
         ({"worst": 2}, "worst: expected a number, 0.001 to 1, got 2"),
@@ -253,24 +232,24 @@ def test_one_candidate_of_a_sex_and_one_plan_are_said(folder, capsys):
     assert made.notes[0].startswith("there is one male among the candidates: it is a parent of all progeny")
     assert made.notes[1].startswith("there is nothing to choose: the limits of matings")
     few.write_csv(folder / "few.csv")
-    arguments = [str(folder / "blup"), str(folder / "few.csv"), "--matings", "20", "--trait", "milk", "--no-report"]
-    assert main(["contributions", *arguments, "--max-females", "1", "--output", str(folder / "few")]) == 0
+    options = "--matings 20 --trait milk --max-females 1 --no-report --output".split()
+    assert main(["contributions", str(folder / "blup"), str(folder / "few.csv"), *options, str(folder / "few")]) == 0
     out = capsys.readouterr().out
     assert "1 male, 20 females" in out and "Gain of the plan  0 above" in out  # not 2.8e-16
     made = optimise(folder, few)
     assert not any("nothing to choose" in note for note in made.notes)
 
 
-def test_a_limit_that_changes_nothing_is_said(folder):
+def test_limits_that_do_nothing_or_too_much_are_said(folder):
     said = [n for n in optimise(folder, rate=None, coancestry=0.9).notes if n.startswith("the limit of coancestry")]
     assert len(said) == 1 and "of 0.9000 changes nothing: the plan with the highest gain of all has" in said[0]
     assert not any("limit of coancestry" in note for note in optimise(folder).notes)
-
-
-def test_whole_matings_far_above_the_limit_are_said(folder):
     said = [note for note in optimise(folder, matings=1).notes if note.startswith("warning: in whole matings")]
     assert len(said) == 1 and "1 mating is too few to be shared as the plan asks" in said[0]
     assert not any("in whole matings" in note for note in optimise(folder, matings=500).notes)
+    said = optimise(folder).notes[0]
+    assert said.startswith("the uncertainty of the contributions and a robust plan need draws")
+    assert "(method blup or reml)" in said
 
 
 def test_matings_of_others_are_named(folder):
@@ -304,9 +283,8 @@ def lines(tmp_path_factory):
     dam = np.concatenate([np.full(6, -1), rng.integers(0, 6, 14)])
     generations = np.concatenate([np.full(6, 5), rng.integers(0, 7, 14)])
     names = np.array([*founders, *ids, None], object)
-    frame = pl.DataFrame(
-        {"id": [*founders, *ids], "sire": list(names[sire]), "dam": list(names[dam]), "g": generations}
-    )
+    parents = {"sire": list(names[sire]), "dam": list(names[dam])}
+    frame = pl.DataFrame({"id": [*founders, *ids]} | parents | {"g": generations})
     order = rng.permutation(20)  # rows in any order
     records = pl.DataFrame({"id": ids, "y": rng.normal(size=14)})
     source = {
@@ -327,9 +305,8 @@ def test_lines_may_be_either_parent(lines):
     run, ids, K, b = lines
     equal = np.full(len(ids), 1 / len(ids))
     limit = equal @ K @ equal / 2 * 1.3
-    plan = mmgibbs.optimise_contributions(
-        run, pl.DataFrame({"id": ids}), matings=25, coancestry=limit, monoecious=True, progress=False
-    )
+    given = {"matings": 25, "coancestry": limit, "monoecious": True, "progress": False}
+    plan = mmgibbs.optimise_contributions(run, pl.DataFrame({"id": ids}), **given)
     found = pl.DataFrame({"id": ids}).join(plan.candidates, on="id", maintain_order="left")
     c = found["contribution"].to_numpy()
     right = minimize(
@@ -356,11 +333,7 @@ def test_plants_have_no_sex(lines):
     for table, given, message in (
         (plants, {}, r"found no column sex .*\(monoecious=True for plants that may be either parent\)"),
         (plants.with_columns(sex=pl.lit("M")), {"monoecious": True}, "found a column 'sex', but monoecious says"),
-        (
-            plants.with_columns(max=pl.lit(1)),
-            {"monoecious": True},
-            r"14 plants can have 14 .* 50 \(two for each",
-        ),
+        (plants.with_columns(max=pl.lit(1)), {"monoecious": True}, r"14 plants can have 14 .* 50 \(two for each"),
         (plants, {"monoecious": True, "max_males": 2}, "max_males cannot be combined with monoecious"),
     ):
         with pytest.raises((ConfigError, DataError), match=message):
@@ -376,10 +349,7 @@ def test_mated_plants_and_the_page(lines, tmp_path):
     command = ["contributions", str(run), str(tmp_path / "plants.csv"), *options, "--output", str(tmp_path / "out")]
     assert main(command) == 0
     made = pl.read_parquet(tmp_path / "out" / "matings.parquet")
-    assert made.filter("made").select("sire", "dam", "matings").rows() == [
-        ("L0", "L1", 1),
-        ("L1", "L0", 1),
-        ("L2", "L2", 1),
-    ]
+    of = made.filter("made").select("sire", "dam", "matings").rows()
+    assert of == [("L0", "L1", 1), ("L1", "L0", 1), ("L2", "L2", 1)]
     assert made["matings"].sum() == 20
     assert "plants" in (tmp_path / "out" / "contributions.html").read_text(encoding="utf-8")

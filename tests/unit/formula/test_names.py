@@ -58,9 +58,8 @@ def test_a_covariate_of_any_name(records, column):
 
 
 def test_traits_and_interactions_of_any_name(records, tmp_path):
-    analysis = mmgibbs.model(
-        "cbind(`age d`, a.b.) ~ Ring.no.:`year.of birth` + (age.d | `Ring no.`) + (1 | x..y/`it's`)", records
-    ).analysis
+    formula = "cbind(`age d`, a.b.) ~ Ring.no.:`year.of birth` + (age.d | `Ring no.`) + (1 | x..y/`it's`)"
+    analysis = mmgibbs.model(formula, records).analysis
     assert analysis["traits"] == ["age d", "a.b."]
     assert analysis["model"] == {
         "fixed": {"Ring.no.:year.of birth": {}},

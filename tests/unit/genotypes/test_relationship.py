@@ -3,18 +3,25 @@
 import numpy as np
 import pytest
 from helpers.genotypes import codes_and_dosages, stored
+from helpers.host_arrays import ArraysDevice
 
-from mmgibbs.genotypes import relationship
+from mmgibbs.errors import DeviceError
+from mmgibbs.genotypes import on_device, relationship
+from mmgibbs.genotypes.components import principal_components
+from mmgibbs.genotypes.on_device import DeviceMatrices, device_matrices
 from mmgibbs.genotypes.relationship import (
+    Additive,
     cross_products,
     dominance,
     fill_upper,
+    products,
     scaled_1,
     scaled_2,
     vanraden_1,
     vanraden_2,
 )
 from mmgibbs.genotypes.store import KINDS, PackedGenotypes
+from mmgibbs.models.relationships.inverse import invert
 
 
 def case(kind="packed", p=300, n=140):
@@ -99,3 +106,73 @@ def test_a_store_of_nothing_known():
     dosages = np.where(codes == 3, np.nan, codes.astype(float))
     mean = np.nanmean(dosages, axis=1)
     assert np.abs(vanraden_1(store, mean / 2, mean).matrix[4]).max() < 1e-6
+
+
+@pytest.fixture
+def on(monkeypatch):
+    monkeypatch.setattr(on_device, "SNPS_AT_ONCE", 7)
+    return DeviceMatrices(ArraysDevice())
+
+
+@pytest.mark.parametrize("method", ["vanraden1", "vanraden2", "dominance"])
+def test_matrices_of_the_cpu(on, method):
+    store, M, frequency = case(p=40, n=31)
+    if method == "dominance":
+        expected, found = dominance(store, frequency), dominance(store, frequency, on)
+    else:
+        coded = (scaled_1 if method == "vanraden1" else scaled_2)(store, frequency, M.mean(axis=0))
+        expected, found = products(*coded), products(*coded, on)
+    np.testing.assert_allclose(found.matrix, expected.matrix, rtol=0, atol=1e-12)
+    assert found.arithmetic == "double, on a GPU"
+
+
+def test_the_inverse_of_the_cpu(on):
+    x = np.random.default_rng(4).standard_normal((20, 30))
+    K = x @ x.T / 30 + 0.1 * np.eye(20)
+    expected, found = invert(K), invert(K, on)
+    np.testing.assert_allclose(found.values, expected.values, rtol=0, atol=1e-10)
+    np.testing.assert_array_equal(found.values, found.values.T)
+    assert found.error < 1e-12
+    with pytest.raises(np.linalg.LinAlgError):
+        invert(K - 5 * np.eye(20), on)
+
+
+def test_memory_is_said_in_bytes(monkeypatch):
+    store, M, frequency = case(p=40, n=31)
+    small = DeviceMatrices(ArraysDevice(1000))
+    with pytest.raises(DeviceError, match="found 1,000 bytes free on the device, needed .* of 31 genotyped animals"):
+        products(*scaled_1(store, frequency, M.mean(axis=0)), small)
+    with pytest.raises(DeviceError, match="needed 30,752 for the inverse of the relationships of 31 genotyped animals"):
+        invert(np.eye(31), small)
+    monkeypatch.setattr(on_device, "Device", ArraysDevice)
+    assert device_matrices("cpu") is None and device_matrices("auto") is None and device_matrices("gpu") is not None
+
+
+def coded_lines(n, p):
+    """Two lines that differ at a tenth of the SNPs, some genotypes missing."""
+    codes, _ = codes_and_dosages(p, n, seed=5)
+    codes[: max(1, p // 10), : n // 2] = 2
+    codes[: max(1, p // 10), n // 2 :] = 0
+    dosages = np.where(codes == 3, np.nan, codes.astype(float))
+    mean = np.nanmean(dosages, axis=1)
+    store = stored(PackedGenotypes, codes)
+    return Additive(store, mean, np.full(p, 1 / np.sqrt(p)), mean)
+
+
+@pytest.mark.parametrize("n, p", [(60, 200), (40, 25), (5, 100)])
+def test_scores_and_shares(n, p):
+    coded = coded_lines(n, p)
+    G = products(coded, np.arange(p)).matrix
+    roots, vectors = np.linalg.eigh(G)
+    scores, shares = principal_components(coded, 2)
+    np.testing.assert_allclose(shares, roots[::-1][:2] / G.trace(), rtol=1e-4)
+    for j in range(2):
+        expected = vectors[:, -1 - j] * np.sqrt(roots[-1 - j])
+        assert abs(scores[:, j] @ expected) == pytest.approx(roots[-1 - j], rel=1e-3)
+        assert scores[np.argmax(np.abs(scores[:, j])), j] > 0
+
+
+def test_the_first_component_tells_the_lines_apart():
+    scores, _ = principal_components(coded_lines(60, 200), 1)
+    assert np.unique(np.sign(scores[:30, 0])).size == 1 and np.sign(scores[0, 0]) != np.sign(scores[40, 0])
+    assert principal_components(coded_lines(3, 50), 4)[0].shape == (3, 3)

@@ -152,13 +152,9 @@ def test_cases_are_poisson_at_their_rate():
     assert s.records["months"].min() >= mastitis.LEAST_MONTHS and np.bincount(s.animal).max() > 2
 
 
-def test_cut_points_by_hand():
-    """One location: the normal quantile (Phi(-0.841621) = 0.2); two: the middle for a half."""
+def test_cut_points_and_true_parameters_by_hand(calvings):
     np.testing.assert_allclose(cut_points(np.array([3.0]), 2.0, (0.2, 0.8)), [3 - 2 * 0.8416212336])
     np.testing.assert_allclose(cut_points(np.array([-1.0, 5.0]), 2.0, (0.25, 0.25, 0.5))[1], 2.0)
-
-
-def test_true_parameters_by_hand(calvings):
     p = calvings.parameters
     assert p["h2[calving_ease]"] == pytest.approx(0.4 / (0.2 + 0.4 - 0.08 + 0.25 + 1))
     assert p["ratio[genetic.maternal:calving_ease]"] == pytest.approx(0.25 / 1.77)
@@ -226,6 +222,8 @@ def test_words_that_are_no_options(tmp_path, words, capsys):
         (["--traits", "calving_ease", "--categories", "a,b"], "shares: found 3 for 2 categories"),
         (["--traits", "calving_ease", "--categories", "a,a,b"], "needed two or more different ones"),
         (["--traits", "calving_ease", "--categories", "a|b,c,d"], "found 'a|b', needed names without"),
+        (["--qtl", "20"], "--qtl: found without --snps, needed --snps N"),
+        (["--hide-qtl"], "--hide-qtl: found without --snps, needed --snps N"),
         (["--traits", "calving_ease", "--shares", "0.5,0.4,0.2"], "shares: found 0.5, 0.4, 0.2, needed shares above 0"),
         (["--traits", "calving_ease", "--shares", "0.5,0.499999999,0.000000001"], "found no record of 'difficult'"),
         (["--traits", "mastitis", "--animals", 5], "at least 10 a year"),

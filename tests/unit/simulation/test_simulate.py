@@ -1,17 +1,24 @@
-"""The simulated beef data are what their docstring and provenance note say."""
+"""The simulated beef data are what their docstring says; arguments that cannot be used are answered by name."""
 
 import argparse
 import shlex
+from collections import deque
 from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
 import pytest
 
-import mmgibbs
 from mmgibbs.cli import main
-from mmgibbs.errors import ConfigError
+from mmgibbs.config import load_config
+from mmgibbs.data.prepare import prepare
+from mmgibbs.errors import ConfigError, as_a_command
 from mmgibbs.simulation import command, simulate
+from mmgibbs.simulation.calving import simulate_calving
+from mmgibbs.simulation.disease import simulate_disease
+from mmgibbs.simulation.genome import Genome
+from mmgibbs.simulation.longevity import simulate_longevity
+from mmgibbs.simulation.mastitis import simulate_mastitis
 from mmgibbs.simulation.simulate import GENETIC, RESIDUAL, beef_design, simulate_beef, write_beef
 from pedigree.relationship import mendelian_variance
 
@@ -27,14 +34,11 @@ def written(tmp_path_factory):
     return beef, write_beef(beef, tmp_path_factory.mktemp("simulated") / "beef")
 
 
-def test_same_seed_same_data():
+def test_true_parameters_and_seeds():
     one, two, other = simulate_beef(800, 1, 8), simulate_beef(800, 1, 8), simulate_beef(800, 2, 8)
     for name in one.__dataclass_fields__:
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name), err_msg=name)
     assert not np.array_equal(one.breeding_values, other.breeding_values)
-
-
-def test_true_parameters_are_those_stated():
     assert np.linalg.eigvalsh(GENETIC).min() > 0 and np.linalg.eigvalsh(RESIDUAL).min() > 0
     direct = np.diag(GENETIC)[:3]
     phenotypic = direct + np.diag(RESIDUAL)
@@ -95,12 +99,7 @@ def check_residuals(beef):
     e = residuals(beef)
     slope = RESIDUAL[2, 1] / RESIDUAL[1, 1]
     e[:, 2] -= slope * e[:, 1]
-    expected = np.array(
-        [
-            [RESIDUAL[0, 0], RESIDUAL[0, 1]],
-            [RESIDUAL[1, 0], RESIDUAL[1, 1]],
-        ]
-    )
+    expected = RESIDUAL[:2, :2]
     both = ~np.isnan(e[:, :2]).any(axis=1)
     products = np.einsum("ri,rj->rij", e[both, :2], e[both, :2])
     z = (products.mean(axis=0) - expected) / (products.std(axis=0) / np.sqrt(both.sum()))
@@ -108,9 +107,7 @@ def check_residuals(beef):
     last = e[~np.isnan(e[:, 2]), 2]
     variance = RESIDUAL[2, 2] - slope * RESIDUAL[1, 2]
     assert abs(last.var() / variance - 1) < 4 * np.sqrt(2 / last.size)
-    means = np.array(
-        [np.nanmean(e[:, 0]) / np.nanstd(e[:, 0]), np.nanmean(e[:, 1]) / np.nanstd(e[:, 1]), last.mean() / last.std()]
-    )
+    means = np.array([np.nanmean(column) / np.nanstd(column) for column in e.T])
     assert (np.abs(means) * np.sqrt((~np.isnan(e)).sum(axis=0)) < 4).all()
 
 
@@ -129,9 +126,8 @@ def test_breeding_values_follow_the_pedigree(beef):
     """Mendelian sampling terms over their variance have covariance GENETIC."""
     d = mendelian_variance(beef.sire, beef.dam, np.zeros(beef.n_animals))
     both = (beef.sire >= 0) & (beef.dam >= 0)
-    m = beef.breeding_values[both] - 0.5 * (
-        beef.breeding_values[beef.sire[both]] + beef.breeding_values[beef.dam[both]]
-    )
+    u = beef.breeding_values
+    m = u[both] - 0.5 * (u[beef.sire[both]] + u[beef.dam[both]])
     found = m.T.astype(float) @ m / d[both].sum()
     deviation = np.sqrt(np.diag(GENETIC))
     # Inbreeding, left out here, lowers d by about a percent.
@@ -143,9 +139,8 @@ def test_design_is_the_nine_block_system(beef):
     assert [t.name for t in design.terms] == ["contemporary_group", "sex", "dam_age", "genetic", "maternal_environment"]
     assert [t.n_components for t in design.terms] == [3, 3, 3, 4, 1]
     assert design.terms[3].n_levels == beef.n_animals
-    assert (
-        4.2 < design.n_equations / beef.n_animals < 4.5
-    )  # 4.7 million at 1.1 million animals, where dams have fewer calves each
+    # 4.7 million at 1.1 million animals, where dams have fewer calves each
+    assert 4.2 < design.n_equations / beef.n_animals < 4.5
     np.testing.assert_array_equal(design.patterns[design.pattern], ~np.isnan(design.y))
     offsets = np.array([v for _, _, v in design.offsets])
     np.testing.assert_allclose(design.y + offsets, beef.y)
@@ -162,9 +157,7 @@ def test_design_is_the_nine_block_system(beef):
 
 def test_files(written):
     beef, directory = written
-    assert sorted(p.name for p in directory.iterdir()) == sorted(
-        [*simulate.FILES, "mmgibbs.schema.json", "simulation.json"]
-    )
+    assert {p.name for p in directory.iterdir()} == {*simulate.FILES, "mmgibbs.schema.json", "simulation.json"}
     pedigree = pl.read_csv(directory / "pedigree.csv", infer_schema=False)
     phenotypes = pl.read_csv(directory / "phenotypes.csv", infer_schema_length=None)
     truth = pl.read_csv(directory / "true_values.csv", infer_schema_length=None)
@@ -179,30 +172,21 @@ def test_files(written):
     np.testing.assert_array_equal(np.isnan(y), np.isnan(beef.y))
     assert np.nanmax(np.abs(y - beef.y)) <= 0.0501
     np.testing.assert_allclose(truth["maternal_weaning_weight"], beef.breeding_values[:, 3], atol=6e-4)
-    assert (
-        truth["maternal_environment"].is_not_null().to_numpy() == np.isin(np.arange(beef.n_animals), beef.dam)
-    ).all()
+    is_dam = np.isin(np.arange(beef.n_animals), beef.dam)
+    assert (truth["maternal_environment"].is_not_null().to_numpy() == is_dam).all()
     note = (directory / "PROVENANCE.txt").read_text()
     assert "simulate_beef" in note and "170" in note and str(beef.n_records) in note
 
 
 def test_design_from_files_is_design_from_arrays(written):
-    from mmgibbs.config import load_config
-    from mmgibbs.data.prepare import prepare
-
     beef, directory = written
     direct, prepared = beef_design(beef), prepare(load_config(directory / "analysis.yaml"))
     design = prepared.design
     ids, herds = simulate.animal_ids(beef), simulate.herd_ids(beef)
     groups = np.array([f"{herds[int(h)]}-{y}" for h, y in zip(beef.group_herd, beef.group_year)])
     mothers = np.unique(beef.dam[beef.animal][~np.isnan(beef.y[:, 1])])
-    own = [
-        groups,
-        np.array(simulate.SEXES),
-        np.array(simulate.DAM_AGES),
-        ids.to_numpy(),
-        ids.gather(mothers).to_numpy(),
-    ]
+    classes = [np.array(simulate.SEXES), np.array(simulate.DAM_AGES)]
+    own = [groups, *classes, ids.to_numpy(), ids.gather(mothers).to_numpy()]
     assert [t.name for t in design.terms] == [t.name for t in direct.terms]
     assert design.n_equations == direct.n_equations
     for term, twin, labels, names in zip(design.terms, direct.terms, prepared.levels, own):
@@ -212,9 +196,8 @@ def test_design_from_files_is_design_from_arrays(written):
             np.testing.assert_array_equal(effect.level >= 0, other.level >= 0)
             met = effect.level >= 0
             assert labels.ids.to_numpy()[effect.level[met]].tolist() == names[other.level[met]].tolist()
-    np.testing.assert_array_equal(
-        design.terms[3].relationship.relatives.diagonal.sum(), direct.terms[3].relationship.relatives.diagonal.sum()
-    )
+    total, twin = (of.terms[3].relationship.relatives.diagonal.sum() for of in (design, direct))
+    assert total == twin
     np.testing.assert_array_equal(np.isnan(design.y), np.isnan(direct.y))
     assert np.nanmax(np.abs(design.y - direct.y)) < 0.06
 
@@ -240,32 +223,6 @@ def test_command_says_what_comes_next(tmp_path, capsys):
     assert (target / "phenotypes.csv").read_text() != before and (target / "mine.txt").read_text() == "kept"
 
 
-@pytest.mark.parametrize(
-    ("how", "message"),
-    [
-        ({"animals": 0}, "animals: found 0, needed a whole number of at least 1"),
-        ({"animals": -5}, "animals: found -5, needed"),
-        ({"animals": 100, "years": 50}, "at least 10 a year"),
-        ({"years": 0}, "years: found 0, needed a whole number of at least 1"),
-        ({"seed": -1}, "seed: found -1"),
-        ({"seed": 2**32}, "seed: found 4294967296"),
-        ({"traits": "longevity", "seed": -1}, "seed: found -1"),
-        ({"traits": "disease", "incidence": 1}, "incidence: found 1, needed a share between 0 and 1"),
-    ],
-)
-def test_arguments_that_make_no_population(tmp_path, how, message):
-    """From Python; the command refuses numbers by the ranges of its options (tests/unit/test_number_options.py)."""
-    with pytest.raises(ConfigError, match=message):
-        mmgibbs.simulate(tmp_path / "beef", **how)
-    assert not (tmp_path / "beef").exists()
-
-
-def test_a_file_in_the_way(tmp_path):
-    (tmp_path / "beef").write_text("")
-    with pytest.raises(ConfigError, match="is a file"):
-        command.main(arguments(tmp_path / "beef", "--overwrite"))
-
-
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_every_trait_of_a_single_herd_has_records(tmp_path, capsys, seed):
     """Some herds do not weigh at birth; one always does, and the analysis that is written can be run."""
@@ -274,3 +231,70 @@ def test_every_trait_of_a_single_herd_has_records(tmp_path, capsys, seed):
     records = pl.read_csv(tmp_path / "beef" / "phenotypes.csv")
     assert all(records[trait].drop_nulls().len() > 50 for trait in ("birth_weight", "weaning_weight"))
     assert main(["check", str(tmp_path / "beef" / "analysis.yaml")]) == 0
+
+
+SEED = "needed a whole number from 0 to 4294967295"
+
+
+@pytest.mark.parametrize(
+    "simulate", [simulate_beef, simulate_calving, simulate_disease, simulate_longevity, simulate_mastitis]
+)
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [
+        (("x", 1), "n_animals: found 'x', needed a whole number of at least 1"),
+        ((500.5, 1), "n_animals: found 500.5, needed a whole number of at least 1"),
+        ((500, 1.5), f"seed: found 1.5, {SEED}"),
+        ((500, None), f"seed: found None, {SEED}"),
+        ((500, 2**32), f"seed: found 4294967296, {SEED}"),
+        ((500, 1, 2.5), "years: found 2.5, needed a whole number of at least 1"),
+        ((500, 1, 0), "years: found 0, needed a whole number of at least 1"),
+    ],
+)
+def test_numbers_of_every_simulation(simulate, numbers, said):
+    with pytest.raises(ConfigError) as refused:
+        simulate(*numbers)
+    assert str(refused.value) == said
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: simulate_beef(500, 1, selection="bad"), "selection: found 'bad', needed one of 'true', 'phenotype'"),
+        (lambda: simulate_beef(500, 1, genotyped=5), "genotyped=5: found without a genome, needed one"),
+        (lambda: simulate_beef(500, 1, 6, Genome(50, 10), genotyped=501), "genotyped: found 501, needed a whole"),
+        (lambda: simulate_beef(500, 1, genome=50), "genome: found 50, needed a Genome"),
+        (lambda: simulate_beef(500, 1, genome=Genome(50.5, 10)), "snps: found 50.5, needed a whole number"),
+        (lambda: simulate_beef(500, 1, genome=Genome(50, 10, qtl_share="x")), "qtl_share: found 'x', needed a number"),
+        (lambda: simulate_beef(500, 1, genome=Genome(50, 10), genotyped=True), "genotyped: found True, needed a whole"),
+        (lambda: simulate_disease(500, 1, incidence="x"), "incidence: found 'x', needed a share between 0 and 1"),
+        (lambda: simulate_calving(500, 1, categories="abc"), "categories: found 'abc', needed a list of names"),
+        (lambda: simulate_calving(500, 1, categories=(1, 2, 3)), "categories: found (1, 2, 3), needed a list of names"),
+        (lambda: simulate_calving(500, 1, shares=0.5), "shares: found 0.5, needed a list of shares"),
+        (lambda: simulate_calving(500, 1, shares=np.full((3, 1), 0.5)), "shares: found array([[0.5],"),
+        (lambda: simulate_calving(500, 1, shares={0.5}), "shares: found {0.5}, needed a list of shares"),
+        (lambda: simulate_calving(500, 1, shares=(0.5, 0.5, "x")), "shares: found 'x', needed a share between 0 and 1"),
+    ],
+)
+def test_arguments_of_some(call, said):
+    with pytest.raises(ConfigError) as refused:
+        call()
+    assert str(refused.value).startswith(said)
+
+
+def test_a_command_names_its_options():
+    with as_a_command(), pytest.raises(ConfigError, match="^--animals: found 0, needed"):
+        simulate_beef(0, 1)
+    with as_a_command(), pytest.raises(ConfigError, match="^--qtl-share: found 3, needed"):
+        simulate_beef(500, 1, genome=Genome(50, 10, qtl_share=3))
+
+
+def test_other_kinds_of_numbers_and_lists():
+    one, two = simulate_beef(np.int64(300), np.uint32(7), np.int16(5)), simulate_beef(300, 7, 5)
+    np.testing.assert_array_equal(one.y, two.y)
+    names, shares = ("easy", "assisted", "difficult"), (0.6, 0.3, 0.1)
+    listed = simulate_calving(800, 1, categories=list(names), shares=list(shares))
+    for kind in (np.array, deque, pl.Series):
+        made = simulate_calving(800, 1, categories=kind(names), shares=kind(shares))
+        np.testing.assert_array_equal(made.records["calving_ease"], listed.records["calving_ease"])
+        assert made.parameters == listed.parameters

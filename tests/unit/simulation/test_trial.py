@@ -5,7 +5,6 @@ import polars as pl
 import pytest
 
 import mmgibbs
-from mmgibbs.errors import ConfigError
 from mmgibbs.simulation import trial
 
 
@@ -51,20 +50,3 @@ def test_its_analyses_run(tmp_path):
 def test_the_seed_decides(tmp_path):
     draw = lambda seed: trial.simulate_trial(12, 2, seed).plots
     assert draw(1).equals(draw(1)) and not draw(1).equals(draw(2))
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"traits": "trial", "animals": 50}, "animals cannot be combined with traits='trial'"),
-        ({"traits": "weights", "lines": 50}, "lines cannot be combined with traits='weights'; needed traits='trial'"),
-        ({"traits": "trial", "lines": 2}, "lines: found 2, needed a whole number of at least 4"),
-        ({"traits": "trial", "sites": 0}, "sites: found 0, needed a whole number of at least 1"),
-        ({"traits": "trials"}, "did you mean 'trial'?"),
-    ],
-)
-def test_mistakes_are_named(options, said, tmp_path):
-    with pytest.raises(ConfigError) as error:
-        mmgibbs.simulate(tmp_path / "trial", **options)
-    assert said in str(error.value)
-    assert not (tmp_path / "trial").exists()
