@@ -19,18 +19,10 @@ sys.meta_path.insert(0, Missing())
 import pytest
 sys.exit(pytest.main(["-q", "-rs", "-p", "no:cacheprovider", "tests/gpu"]))
 """
-MISSING = [
-    "polars",
-    "pydantic",
-    "pydantic_core",
-    "joblib",
-    "xarray",
-    "h5py",
-    "h5netcdf",
-    "arviz_stats",
-    "threadpoolctl",
-]
-MISSING += ["hypothesis", "xdist", "cuda", "jinja2", "matplotlib", "cupy"]
+MISSING = (
+    "polars pydantic pydantic_core joblib xarray h5py h5netcdf arviz_stats threadpoolctl hypothesis xdist cuda jinja2 "
+    "matplotlib cupy".split()
+)
 
 
 def test_tests_of_a_device_are_collected_without_them_and_skipped_with_a_reason():

@@ -1,4 +1,4 @@
-"""The command line: what each command passes on, exit codes, and one message without a traceback for bad input."""
+"""The command line: what each command passes on, exit codes, where its words go, and one message for bad input."""
 
 import argparse
 import errno
@@ -6,17 +6,20 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import polars as pl
 import pytest
+from helpers.small_analysis import command, write_files
 from helpers.support import ROOT
 
 import mmgibbs
 import mmgibbs.runs.run
 from mmgibbs.bench.command import add_arguments as add_bench_arguments
 from mmgibbs.cli import main
-from mmgibbs.errors import DataError, DeviceError
+from mmgibbs.errors import DataError, DeviceError, as_a_command, is_command, option, option_name, submit_in_context
 from mmgibbs.runs.check_text import counts_as_text, notes_as_text
 from pedigree.errors import PedigreeError, TableError
 
@@ -45,9 +48,8 @@ def called(monkeypatch):
 
     class Calls(list):
         raises, warnings = None, ()
-        summary = pl.DataFrame(
-            {"parameter": ["h2[y]"], "mean": 0.3, "sd": 0.1, "rhat": 1.05, "ess_bulk": 101.0, "ess_tail": 100.0}
-        )
+        diagnostics = {"rhat": 1.05, "ess_bulk": 101.0, "ess_tail": 100.0}
+        summary = pl.DataFrame({"parameter": ["h2[y]"], "mean": 0.3, "sd": 0.1} | diagnostics)
 
         def __call__(self, *positional, **keywords):
             self.append((positional, keywords))
@@ -61,25 +63,8 @@ def called(monkeypatch):
 
 
 def test_run_passes_on_what_it_was_told(called, capsys):
-    assert (
-        main(
-            [
-                "run",
-                "a.yaml",
-                "--set",
-                "sampler.thin=5",
-                "--set",
-                "name=x",
-                "--output",
-                "runs/a: b #1",
-                "--overwrite",
-                "--quiet",
-                "--cluster",
-                "local:2",
-            ]
-        )
-        == 0
-    )
+    line = "run a.yaml --set sampler.thin=5 --set name=x --overwrite --quiet --cluster local:2 --output"
+    assert main([*line.split(), "runs/a: b #1"]) == 0
     overrides = ["sampler.thin=5", "name=x", 'output.directory="runs/a: b #1"']
     options = {"overwrite": True, "resume": False, "extend": 0, "cluster": "local:2", "progress": False, "report": True}
     assert called == [(("a.yaml", overrides), options)]
@@ -109,34 +94,29 @@ def test_run_without_options(called):
 @pytest.mark.parametrize("directory", ["runs/a: b #1", "a, [b] é\U0001f404", "null", "12", "'quoted'"])
 def test_the_output_directory_may_have_any_name(directory, analysis, monkeypatch):
     seen = []
-    monkeypatch.setattr(
-        mmgibbs.runs.run, "run", lambda file, overrides, **_: seen.append(mmgibbs.load_config(file, overrides))
-    )
+    keep = lambda file, overrides, **_: seen.append(mmgibbs.load_config(file, overrides))
+    monkeypatch.setattr(mmgibbs.runs.run, "run", keep)
     assert main(["run", str(analysis), "--output", directory, "--no-report"]) == 0
     assert str(seen[0].output.directory).endswith(f"/{directory}")
 
 
 @pytest.mark.parametrize(
-    "error", [DataError("phenotypes.csv row 3: bad"), DeviceError("no GPU"), PedigreeError("loop"), TableError("empty")]
-)
-def test_bad_input_is_one_message_and_code_2(called, capsys, error):
-    called.raises = error
-    assert main(["run", "a.yaml"]) == 2
-    assert capsys.readouterr() == ("", f"{error}\n")
-
-
-@pytest.mark.parametrize(
-    "error, message",
+    ("error", "code", "message"),
     [
-        (PermissionError(errno.EACCES, "Permission denied", "runs/x"), "runs/x: Permission denied\n"),
-        (OSError(errno.ENOSPC, "No space left on device"), "output: No space left on device\n"),
-        (MemoryError("Unable to allocate 3 TiB"), "not enough memory: Unable to allocate 3 TiB\n"),
+        (DataError("phenotypes.csv row 3: bad"), 2, "phenotypes.csv row 3: bad\n"),
+        (DeviceError("no GPU"), 2, "no GPU\n"),
+        (PedigreeError("loop"), 2, "loop\n"),
+        (TableError("empty"), 2, "empty\n"),
+        (PermissionError(errno.EACCES, "Permission denied", "runs/x"), 2, "runs/x: Permission denied\n"),
+        (OSError(errno.ENOSPC, "No space left on device"), 2, "output: No space left on device\n"),
+        (MemoryError("Unable to allocate 3 TiB"), 2, "not enough memory: Unable to allocate 3 TiB\n"),
+        (KeyboardInterrupt(), 130, "\nstopped\n"),
     ],
 )
-def test_what_the_machine_refuses_is_no_bug(called, capsys, error, message):
+def test_what_is_no_bug_is_one_message(called, capsys, error, code, message):
     called.raises = error
-    assert main(["run", "a.yaml"]) == 2
-    assert capsys.readouterr().err == message
+    assert main(["run", "a.yaml"]) == code
+    assert capsys.readouterr() == ("", message)
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("x"), OSError("odd"), ValueError("shapes")])
@@ -145,12 +125,6 @@ def test_a_bug_shows_its_traceback_and_code_1(called, capsys, error):
     assert main(["run", "a.yaml"]) == 1
     shown = capsys.readouterr().err
     assert "Traceback" in shown and "This is a bug in mmgibbs" in shown and "Please report it" in shown
-
-
-def test_ctrl_c(called, capsys):
-    called.raises = KeyboardInterrupt()
-    assert main(["run", "a.yaml"]) == 130
-    assert capsys.readouterr().err == "\nstopped\n"
 
 
 def test_a_missing_file_and_a_misspelt_key(analysis, capsys):
@@ -172,33 +146,16 @@ def test_check_counts(analysis, capsys):
     assert not (analysis.parent / "runs").exists()
 
 
-def test_check_names_the_row(analysis, capsys):
-    (analysis.parent / "pedigree.csv").write_text(PEDIGREE + "e,e,b\n")
-    assert main(["check", str(analysis)]) == 2
-    err = capsys.readouterr().err
-    assert err.startswith("pedigree.csv row 6: ") and "Traceback" not in err
-
-
 def test_counts_that_were_not_made():
-    data = {
-        "records": {"read": 5_000_000, "used": 5_000_000, "left_out": {"no observed trait": 0}},
-        "observations": {"y": 5_000_000},
-    }
+    records = {"read": 5_000_000, "used": 5_000_000, "left_out": {"no observed trait": 0}}
+    data = {"records": records, "observations": {"y": 5_000_000}}
     terms = [{"term": "a", "kind": "fixed", "levels": 3, "equations": 3, "colours": 1}]
     uncounted = dict.fromkeys(("nonzeros", "inside_diagonal_blocks", "outside_diagonal_blocks"))
     partitions = {"colour": {"blocks": 4, "largest_block": 2} | uncounted}
-    counts = dict(
-        analysis="x",
-        data=data,
-        terms=terms,
-        equations=3,
-        bytes=2_500_000,
-        partitions=partitions,
-        common_levels=[],
-        markers=[],
-        notes=["n"],
-        warnings=["w"],
-    )
+    counts = {
+        "analysis": "x", "data": data, "terms": terms, "equations": 3, "bytes": 2_500_000, "partitions": partitions,
+        "common_levels": [], "markers": [], "notes": ["n"], "warnings": ["w"],
+    }  # fmt: skip
     text = counts_as_text(counts).splitlines()
     assert text[2] == "5,000,000 records read, 5,000,000 used"
     assert notes_as_text(counts) == ["note: n", "warning: w"]
@@ -210,12 +167,6 @@ def test_counts_that_were_not_made():
     ]
 
 
-@pytest.mark.parametrize("command", ["run", "check", "simulate", "bench"])
-def test_every_command_has_help_with_an_example(command, capsys):
-    assert main([command, "--help"]) == 0
-    assert f"mmgibbs {command} " in capsys.readouterr().out.split("example:")[1]
-
-
 def test_help_and_version(capsys):
     assert main(["--help"]) == 0
     assert "mmgibbs run data/beef/analysis.yaml" in capsys.readouterr().out
@@ -223,18 +174,7 @@ def test_help_and_version(capsys):
     assert capsys.readouterr().out == f"mmgibbs {mmgibbs.__version__}\n"
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        [],
-        ["frobnicate"],
-        ["run"],
-        ["check", "a", "b"],
-        ["run", "a", "--over"],
-        ["check", "a", "--overwrite"],
-        ["simulate"],
-    ],
-)
+@pytest.mark.parametrize("arguments", [[], ["frobnicate"], ["run"], ["simulate"]])
 def test_a_wrong_command_line_is_code_2(arguments, capsys, called):
     assert main(arguments) == 2
     assert "usage: mmgibbs" in capsys.readouterr().err and not called
@@ -248,52 +188,39 @@ def test_an_unknown_option_shows_the_options_of_its_command(arguments, capsys):
     assert said.endswith(f"error: unrecognized arguments: {arguments[-1]}\n")
 
 
-def test_two_keys_behind_one_set(capsys):
-    arguments = ["check", "analysis.yaml", "--set", "sampler.thin=2", "sampler.chains=2"]
-    assert main(arguments) == 2
-    said = capsys.readouterr().err
-    assert "unrecognized arguments: sampler.chains=2; needed one --set for each key: --set sampler.chains=2" in said
+SETTING = ("run", "check", "validate")
+THIN, CHAINS = "sampler.thin=2", "sampler.chains=2"
+EACH = "needed one --set for each key: --set"
 
 
-@pytest.mark.parametrize("name", ["run", "check", "validate"])
-def test_two_keys_behind_one_set_before_the_file(name, capsys):
-    assert main([name, "--set", "sampler.thin=2", "sampler.chains=2", "name=b", "analysis.yaml"]) == 2
-    said = capsys.readouterr().err
-    needed = "needed one --set for each key: --set sampler.chains=2 --set name=b"
-    assert said.endswith(f"error: unrecognized arguments: sampler.chains=2 name=b; {needed}\n")
-
-
-def test_a_key_with_the_name_of_an_effect_behind_one_set(capsys):
-    assert main(["run", "--set", "sampler.thin=2", "model.random.dam herd.level=herd", "analysis.yaml"]) == 2
-    assert "one --set for each key: --set 'model.random.dam herd.level=herd'" in capsys.readouterr().err
-
-
-def test_a_file_that_is_missing_in_a_folder_with_an_equals_sign_is_no_key(capsys):
-    assert main(["run", "--set", "sampler.thin=2", "h2=0.3/analysis.yaml"]) == 2
-    assert capsys.readouterr().err.startswith("h2=0.3/analysis.yaml: no such file")
-
-
-def test_a_key_behind_the_file_and_an_unknown_option(capsys):
-    assert main(["check", "--set", "sampler.thin=2", "analysis.yaml", "sampler.chains=2", "--bogus"]) == 2
-    said = capsys.readouterr().err
-    assert "unrecognized arguments: sampler.chains=2 --bogus; needed one --set for each key: --set sampler.ch" in said
-
-
-def test_a_file_with_an_equals_sign_is_no_key(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["check", "a.yaml", "--set", THIN, CHAINS], f"unrecognized arguments: {CHAINS}; {EACH} {CHAINS}"),
+        *(([name, "--set", THIN, CHAINS, "name=b", "a.yaml"], f"{EACH} {CHAINS} --set name=b\n") for name in SETTING),
+        (["run", "--set", THIN, "model.random.dam herd.level=herd", "a.yaml"], f"{EACH} 'model.random.dam herd.level="),
+        (["run", "--set", THIN, "h2=0.3/a.yaml"], "h2=0.3/a.yaml: no such file"),  # no key
+        (["check", "--set", THIN, "a.yaml", CHAINS, "--bogus"], f"arguments: {CHAINS} --bogus; {EACH} {CHAINS}"),
+        (["check", "--set", THIN, "a=b.yaml"], "a=b.yaml: is empty"),
+    ],
+)
+def test_several_keys_behind_one_set(arguments, said, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a=b.yaml").write_text("")
-    main(["check", "--set", "sampler.thin=2", "a=b.yaml"])
-    assert capsys.readouterr().err.startswith("a=b.yaml: is empty")
+    assert main(arguments) == 2
+    assert said in capsys.readouterr().err
 
 
 COMMANDS = "run check report predict simulate bench validate export import-blupf90 schema init compare".split()
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_is_not_wider_than_a_screen(command, capsys, monkeypatch):
+def test_help_is_not_wider_than_a_screen_and_ends_with_an_example(command, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     assert main([command, "--help"]) == 0
-    assert max(len(line) for line in capsys.readouterr().out.splitlines()) <= 100
+    out = capsys.readouterr().out
+    assert max(len(line) for line in out.splitlines()) <= 100
+    assert f"mmgibbs {command} " in out.split("example:")[-1]
 
 
 def test_every_option_of_bench_has_a_help_text():
@@ -309,19 +236,11 @@ def test_a_report_lists_at_least_one_animal(top, tmp_path, capsys):
     assert f"argument --top: expected a whole number of 1 or more, got '{top}'" in capsys.readouterr().err
 
 
-def test_simulate_writes_an_analysis_that_is_accepted(tmp_path, capsys):
-    assert main(["simulate", str(tmp_path / "beef"), "--animals", "400"]) == 0
-    assert "next: mmgibbs run" in capsys.readouterr().out
-    mmgibbs.load_config(tmp_path / "beef" / "analysis.yaml")
-    assert main(["simulate", str(tmp_path / "beef"), "--animals", "400"]) == 2
-
-
 def test_a_closed_pipe_is_no_bug(analysis):
     command = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from mmgibbs.cli import main; "
     command += "sys.exit(main(['check', 'analysis.yaml']))"
-    process = subprocess.Popen(
-        [sys.executable, "-c", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=analysis.parent
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen([sys.executable, "-c", command], cwd=analysis.parent, **pipes)
     process.stdout.close()
     assert process.stderr.read() == b""
     process.stderr.close()
@@ -343,10 +262,9 @@ def in_a_shell(analysis, line, **environment):
 
 @pytest.mark.slow
 @SHELL
-@pytest.mark.parametrize("closed", ["0 1 2", "1", "2"])
-def test_streams_that_are_closed_change_nothing(analysis, closed):
+def test_streams_that_are_closed_change_nothing(analysis):
     """As some services start programs: nothing is said, and nothing goes wrong."""
-    shut = " ".join(f"{n}>&-" for n in closed.split())
+    shut = "0>&- 1>&- 2>&-"
     short = "--no-report --set sampler.chains=2 --set sampler.samples=20 --set sampler.burn_in=10"
     assert in_a_shell(analysis, f"{{mmgibbs}} run analysis.yaml {short} --output run {shut}").returncode == 0
     assert json.loads((analysis.parent / "run" / "run.json").read_text())["seed"] is not None
@@ -377,21 +295,116 @@ def test_without_docstrings_a_run_is_refused_before_it_begins(analysis):
     assert in_a_shell(analysis, f"{{mmgibbs}} run analysis.yaml {short}", PYTHONOPTIMIZE="1").returncode == 0
 
 
+def modules_read(code):
+    """What a process has read of some libraries."""
+    libraries = "{'numba', 'polars', 'numpy', 'matplotlib', 'jinja2'}"
+    command = f"import sys; sys.path.insert(0, {str(ROOT)!r}); {code}; print(sorted({libraries} & set(sys.modules)))"
+    shown = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True).stdout
+    return shown.splitlines()[-1]
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["validate", "--help"], ["compare", "--help"], ["report", "--help"]])
 def test_help_does_not_load_the_solver(arguments):
-    command = f"import sys; sys.path.insert(0, {str(ROOT)!r}); "
-    command += (
-        f"from mmgibbs.cli import main; main({arguments}); "
-        "print(sorted({'numba', 'polars', 'numpy', 'matplotlib', 'jinja2'} & set(sys.modules)))"
-    )
-    shown = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True).stdout
-    assert shown.endswith("[]\n")
+    assert modules_read(f"from mmgibbs.cli import main; main({arguments})") == "[]"
 
 
 def test_what_a_validation_says_needs_no_figures():
     """matplotlib is imported for a page, not for the words on it, nor for a validation without one."""
-    command = f"import sys; sys.path.insert(0, {str(ROOT)!r}); "
-    command += "import mmgibbs.validation.words, mmgibbs.validation.run, mmgibbs.comparison.make; "
-    command += "print('matplotlib' in sys.modules)"
-    shown = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True).stdout
-    assert shown == "False\n"
+    names = "mmgibbs.validation.words, mmgibbs.validation.run, mmgibbs.comparison.make"
+    assert "matplotlib" not in modules_read(f"import {names}")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "python", "command"),
+    [
+        ("resume", True, "resume=True", "--resume"),
+        ("extend", "SWEEPS", "extend=SWEEPS", "--extend SWEEPS"),
+        ("folds", 3, "folds=3", "--folds 3"),
+        ("by", "time", "by='time'", "--by time"),
+        ("qtl_share", 0.5, "qtl_share=0.5", "--qtl-share 0.5"),
+    ],
+)
+def test_options_of_python_and_of_a_command(name, value, python, command):
+    assert option(name, value) == python and option_name(name) == name
+    with as_a_command():
+        assert option(name, value) == command and option_name(name) == command.split()[0]
+    assert option(name, value) == python
+
+
+def test_words_are_restored(tmp_path):
+    assert not is_command()
+    with as_a_command():
+        assert main(["check", str(tmp_path / "none.yaml")]) == 2
+        assert is_command()
+    assert main(["--version"]) == 0 and not is_command()
+    with pytest.raises(ZeroDivisionError), as_a_command():
+        raise ZeroDivisionError
+    assert not is_command()
+
+
+def test_a_command_in_one_thread_leaves_the_words_of_another():
+    """A program may call `main` beside functions of Python."""
+    inside, outside, words = threading.Event(), threading.Event(), {}
+
+    def command():
+        with as_a_command():
+            inside.set()
+            outside.wait(10)
+            words["command"] = option("resume")
+            with ThreadPoolExecutor(1) as pool:
+                words["its thread"] = submit_in_context(pool, option, "resume").result()
+                words["a thread alone"] = pool.submit(option, "resume").result()
+
+    thread = threading.Thread(target=command)
+    thread.start()
+    inside.wait(10)
+    words["python"] = option("resume")
+    outside.set()
+    thread.join()
+    command, python = "--resume", "resume=True"
+    assert words == {"command": command, "its thread": command, "a thread alone": python, "python": python}
+
+
+WORDS = {
+    "run": ["run", "analysis.yaml", "--output", "new"],
+    "check": ["check", "analysis.yaml"],
+    "report": ["report", "run"],
+    "compare": ["compare", "run", "run"],
+    "pedigree": ["pedigree", "pedigree.csv", "--output", "described", "--no-report"],
+    "export": ["export", "run", "--format", "blupf90"],
+    "init": ["init", "phenotypes.csv", "--pedigree", "pedigree.csv", "--output", "drafted.yaml", "--no-check",
+             "--formula", "birth_weight ~ sex + (1 | pedigree(animal))"],
+    "simulate": ["simulate", "data", "--animals", "300"],
+    "schema": ["schema", "--output", "s.json"],
+}  # fmt: skip
+RESULTS = {
+    "run": "genetic.var[birth_weight]", "check": "equations", "compare": "correlation",
+    "pedigree": "animals", "simulate": "animals in", "init": "written to drafted.yaml",
+}  # fmt: skip
+SAID_ALOUD = ("warning: ", "note: ")
+
+
+@pytest.fixture(scope="module")
+def streams(tmp_path_factory):
+    streams = tmp_path_factory.mktemp("streams")
+    write_files(streams)
+    assert command(streams, "run", "analysis.yaml").code == 0
+    return streams
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_results_are_on_stdout_and_the_rest_is_on_stderr(name, streams):
+    outcome = command(streams, *WORDS[name])
+    assert outcome.code == 0, outcome.err
+    assert RESULTS.get(name, "written to") in outcome.out
+    assert not [line for line in outcome.out.splitlines() if line.startswith(SAID_ALOUD)]
+    assert "written to" not in outcome.err and RESULTS.get(name, "written to") not in outcome.err.splitlines()
+
+
+def test_progress_and_messages_are_on_stderr(streams):
+    outcome = command(streams, "run", "analysis.yaml", "--output", "again")
+    assert outcome.err and "written to" in outcome.out and "records" not in outcome.out
+    quiet = command(streams, "run", "analysis.yaml", "--quiet", "--output", "quiet")
+    assert quiet.code == 0 and quiet.out == ""
+    outcome = command(streams, "run", "none.yaml")
+    assert outcome.code == 2 and outcome.out == "" and "none.yaml" in outcome.err

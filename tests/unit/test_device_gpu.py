@@ -103,14 +103,15 @@ def analysis(folder, traits=("gain",), random=None, variances=None, sampler=None
 
 
 ANIMAL = {"genetic": {"level": "animal", "relationship": "pedigree"}}
+ON_CHIPS = {"data": {"genotypes": "genotypes.csv"}}
 GENOTYPES, SOME = {"genotypes": "genotypes.csv"}, {"data": {"genotypes": "some.csv"}}
 PAIR, TRIPLE = ("gain", "fat"), ("gain", "fat", "milk")
 of_kind = lambda kind, **keys: {"genetic": {"level": "animal", "relationship": {"kind": kind} | keys}}
-of_snps = lambda prior, **keys: {
-    "model": {"random": {}, "markers": {"snps": {"prior": prior} | keys}},
-    "data": GENOTYPES,
-}
-BLUP = {"sampler": {"method": "blup"}}
+of_snps = lambda prior, **keys: {"model": {"random": {}, "markers": {"snps": {"prior": prior} | keys}}} | ON_CHIPS
+BLUP, PCG = {"sampler": {"method": "blup"}}, {"sampler": {"engine": "pcg"}}
+ABSORPTION = {"method": "blup", "preconditioner": "absorption"}
+AR1, SPLINE = {"kind": "ar1", "column": "column"}, {"kind": "spline", "of": "age"}
+WALK, SLOPE = {"kind": "random_walk", "of": "age"}, {"level": "pen", "covariates": ["age"]}
 known = lambda term: {"variances": {term: 1.0, "residual": 2.0}}
 RULES = {rule.name: rule for rule in GPU_RULES}
 
@@ -118,18 +119,14 @@ ACCEPTED = {
     "relationship identity": {},
     "relationship pedigree": {"random": ANIMAL},
     "relationship file": {"random": {"pen": {"relationship": "inverse.txt"}}},
-    "relationship ar1, known": {
-        "random": {"field": {"relationship": {"kind": "ar1", "column": "column", "rho": 0.5, "fixed": True}}}
-    },
+    "relationship ar1, known": {"random": {"field": {"relationship": AR1 | {"rho": 0.5, "fixed": True}}}},
     "relationship random_walk": {"random": {"curve": {"relationship": {"kind": "random_walk", "of": "age"}}}},
     "selfing": {"random": of_kind("pedigree", selfing="selfings")},
     "groups": {"random": ANIMAL, "data": {"groups": {"column": "origin", "effect": "random"}}},
     "several traits": {"traits": TRIPLE, "random": ANIMAL},
     "traits by environment": {"traits": {"gain": {"by": "side"}}},
     "weights": {"data": {"weights": "weight"}},
-    "a random regression": {
-        "random": {"pens": {"effects": {"pen": {"level": "pen"}, "slope": {"level": "pen", "covariates": ["age"]}}}}
-    },
+    "a random regression": {"random": {"pens": {"effects": {"pen": {"level": "pen"}, "slope": SLOPE}}}},
     "structure full": {"traits": PAIR, "variances": {"pen": {"structure": "full"}}},
     "structure diagonal": {"traits": PAIR, "variances": {"pen": {"structure": "diagonal"}}},
     "structure factor_analytic": {"traits": TRIPLE, "variances": {"pen": {"structure": "factor_analytic"}}},
@@ -176,16 +173,8 @@ ACCEPTED = {
     "relationship single_step": {"random": of_kind("single_step", blend=0.05), "data": GENOTYPES},
     "genomic by a core": {"random": of_kind("genomic", blend=0.05, core={"size": 20}), "data": GENOTYPES},
     "genomic, blup": {"random": of_kind("genomic", blend=0.05), "data": GENOTYPES} | known("genetic") | BLUP,
-    "single_step, pcg": {
-        "random": of_kind("single_step", blend=0.05),
-        "data": GENOTYPES,
-        "sampler": {"engine": "pcg"},
-    },
-    "genomic by a core, pcg": {
-        "random": of_kind("genomic", blend=0.05, core={"size": 20}),
-        "data": GENOTYPES,
-        "sampler": {"engine": "pcg"},
-    },
+    "single_step, pcg": {"random": of_kind("single_step", blend=0.05)} | ON_CHIPS | PCG,
+    "genomic by a core, pcg": {"random": of_kind("genomic", blend=0.05, core={"size": 20})} | ON_CHIPS | PCG,
     "reml by samples": {"sampler": {"method": "reml", "engine": "pcg"}},
 }
 REFUSED = {
@@ -194,37 +183,22 @@ REFUSED = {
         "reduced rank",
     ),
     # name -> the analysis, and the rule of models/gpu_rules.py or what is said
-    "relationship ar1": (
-        {"random": {"field": {"relationship": {"kind": "ar1", "column": "column"}}}},
-        "estimated correlations",
-    ),
-    "relationship spline": (
-        {"random": {"curve": {"relationship": {"kind": "spline", "of": "age"}}}, "sampler": {"burn_in": 200}},
-        "splines",
-    ),
+    "relationship ar1": ({"random": {"field": {"relationship": AR1}}}, "estimated correlations"),
+    "relationship spline": ({"random": {"curve": {"relationship": SPLINE}}, "sampler": {"burn_in": 200}}, "splines"),
     "pen mates": (
         {"random": {"mate": {"level": {"group": "pen", "of": "animal"}}, "animal": {}}},
         "several levels",
     ),
     "engine serial": ({"sampler": {"engine": "serial"}}, "serial"),
     "engine marginal": ({"sampler": {"engine": "marginal", "burn_in": 200}}, "marginal"),
-    "curve, blup": (
-        {"random": {"curve": {"relationship": {"kind": "random_walk", "of": "age"}}}} | known("curve") | BLUP,
-        "curves",
-    ),
+    "curve, blup": ({"random": {"curve": {"relationship": WALK}}} | known("curve") | BLUP, "curves"),
     "single-step by a core, blup": (
         {"random": of_kind("single_step", blend=0.05, core={"size": 20})} | SOME | known("genetic") | BLUP,
         "single-step by a core",
     ),
-    "preconditioner absorption": (
-        {"sampler": BLUP["sampler"] | {"preconditioner": "absorption"}} | known("pen"),
-        "absorption",
-    ),
+    "preconditioner absorption": ({"sampler": ABSORPTION} | known("pen"), "absorption"),
     "method reml": ({"sampler": {"method": "reml"}}, "reml"),
-    "partition equal": (
-        {"sampler": {"partition": "equal"}},
-        "sampler.partition: found 'equal', which cannot be combin",
-    ),
+    "partition equal": ({"sampler": {"partition": "equal"}}, "sampler.partition: found 'equal', which cannot be c"),
     "partition effect": (
         {"sampler": {"partition": "effect", "update": "site"}},
         "sampler.partition: found 'effect', which cannot be combined with engine",
@@ -325,9 +299,8 @@ def test_rules_of_sizes_and_of_correlated_residuals(monkeypatch):
     assert rule.name == "correlated residuals" and words == "variances.residual.known"
     effect = SimpleNamespace(level=Lengthy())
     long = SimpleNamespace(correlated=(), markers=(), terms=[SimpleNamespace(name="herd", effects=(effect,))])
-    assert RULES["long lists"].find(asked._replace(design=long)) == (
-        "term 'herd', whose levels meet 4,294,967,296 records, more than 4,294,967,295"
-    )
+    said = "term 'herd', whose levels meet 4,294,967,296 records, more than 4,294,967,295"
+    assert RULES["long lists"].find(asked._replace(design=long)) == said
 
 
 def test_device_memory_of_snp_effects_is_counted(folder, monkeypatch):

@@ -2,6 +2,7 @@
 
 import re
 import runpy
+import shutil
 
 import polars as pl
 import pytest
@@ -18,22 +19,31 @@ def tables():
     return tuple(pl.read_csv(folder / f"{name}.csv", infer_schema=False) for name in ("phenotypes", "pedigree"))
 
 
-@pytest.fixture
-def night(tables, tmp_path, monkeypatch):
-    """evaluate() of the page in a folder of its own, with one evaluation published; and a writer of tables."""
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def published(tables, tmp_path_factory):
+    """A folder with the files of the page and one evaluation."""
+    folder = tmp_path_factory.mktemp("nights")
     for name, text in FILES.items():
-        (tmp_path / name).write_text(text)
-    (tmp_path / "tonight").mkdir()
+        (folder / name).write_text(text)
+    write(folder, *tables)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert runpy.run_path("nightly.py")["evaluate"]("2026-03-01") == 0
+    return folder
 
-    def write(records, pedigree):
-        records.write_csv(tmp_path / "tonight" / "phenotypes.csv")
-        pedigree.write_csv(tmp_path / "tonight" / "pedigree.csv")
 
-    write(*tables)
-    evaluate = runpy.run_path("nightly.py")["evaluate"]
-    assert evaluate("2026-03-01") == 0
-    return evaluate, write
+def write(folder, records, pedigree):
+    (folder / "tonight").mkdir(exist_ok=True)
+    records.write_csv(folder / "tonight" / "phenotypes.csv")
+    pedigree.write_csv(folder / "tonight" / "pedigree.csv")
+
+
+@pytest.fixture
+def evaluate(published, tmp_path, monkeypatch):
+    """evaluate() of the page in a copy of the folder, which is the current one."""
+    shutil.copytree(published, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return runpy.run_path("nightly.py")["evaluate"]
 
 
 def constant(records, pedigree):
@@ -76,9 +86,8 @@ def no_column(records, pedigree):
 def contradicting_parents(records, pedigree):
     """Refused by the reader of the pedigree, whose errors are of another class."""
     first = pedigree["animal"][0]
-    return records, pedigree.with_columns(
-        pl.when(pl.col("animal") == first).then(pl.lit(first)).otherwise("sire").alias("sire")
-    )
+    own_sire = pl.when(pl.col("animal") == first).then(pl.lit(first)).otherwise("sire")
+    return records, pedigree.with_columns(sire=own_sire)
 
 
 SPOILED = {
@@ -88,21 +97,18 @@ SPOILED = {
 
 
 @pytest.mark.parametrize("spoil", SPOILED, ids=lambda spoil: spoil.__name__)
-@pytest.mark.parametrize("day", ["2026-03-02"])
-def test_a_spoiled_night_is_not_published(spoil, day, night, tables, tmp_path, capsys):
-    evaluate, write = night
+def test_a_spoiled_night_is_not_published(spoil, evaluate, tables, tmp_path, capsys):
     published = {p: p.read_bytes() for p in (tmp_path / "evaluations" / "2026-03-01").rglob("*") if p.is_file()}
-    write(*spoil(*tables))
+    write(tmp_path, *spoil(*tables))
     expected = SPOILED[spoil]
-    code = evaluate("2026-03-01" if spoil is sorted_column else day)  # the second evaluation of a day, too
+    code = evaluate("2026-03-01" if spoil is sorted_column else "2026-03-02")  # the second evaluation of a day, too
     assert code in (expected if isinstance(expected, tuple) else (expected,)) and capsys.readouterr().err
     assert (tmp_path / "evaluations" / "latest.txt").read_text() == "2026-03-01"
     assert {path: path.read_bytes() for path in published} == published
 
 
-def test_good_nights_are_published_and_old_ones_go(night, tmp_path):
+def test_good_nights_are_published_and_old_ones_go(evaluate, tmp_path):
     """Spoiled ones in between do not push out the one that is published."""
-    evaluate, _ = night
     names = ["2026-03-01-2", *(f"2026-03-{day:02}" for day in range(2, 10))]
     for name in names:
         assert evaluate(name.removesuffix("-2")) == 0

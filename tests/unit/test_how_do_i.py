@@ -40,15 +40,7 @@ def test_a_fragment_is_understood(base, text, monkeypatch):
     load_analysis(merge(analysis, yaml.safe_load(text)))
 
 
-def test_a_wrong_key_in_a_fragment_is_seen():
-    with pytest.raises(Exception, match="methd"):
-        load_analysis(merge(yaml.safe_load((ROOT / "configs/first.yaml").read_text()), {"sampler": {"methd": "reml"}}))
-
-
-def test_there_are_at_least_thirty_answers():
-    questions = re.findall(r"^### How do I .*\?$", PAGE, re.MULTILINE)
-    assert len(questions) >= 30
-    assert len(set(questions)) == len(questions)
+def test_every_marked_fragment_is_read():
     assert PAGE.count("<!-- base: ") == len(list(fragments()))
 
 
@@ -119,9 +111,3 @@ def test_an_example_runs(language, code, workplace, monkeypatch):
     names = tables | {"result": result, "mmgibbs": mmgibbs, "pl": pl}
     code = code.replace(".fit()", ".fit(chains=1, burn_in=2, samples=6, thin=2, threads=1, progress=False)")
     exec(compile(code, "answer", "exec"), names)
-
-
-def test_every_answer_shows_what_to_write():
-    """A block of code, or the name of a file or a parameter in it."""
-    answers = re.split(r"^### ", PAGE, flags=re.MULTILINE)[1:]
-    assert all("```" in answer or "`" in answer.partition("\n")[2] for answer in answers)

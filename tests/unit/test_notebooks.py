@@ -124,18 +124,14 @@ def test_simulations_drafts_checks_and_pedigrees_show_what_their_commands_print(
         assert html.escape(text) in shown and "<calves>" not in shown and "<draft>" not in shown
 
 
-def test_predictions_associations_and_scenarios_show_their_notes():
+def test_predictions_associations_and_scenarios_show_their_notes(tmp_path):
     values = pl.DataFrame({"level": ["<a>", "b"], "mean": [1.0, 2.0]})
     shown = Predicted(values, ("warning: <few> SNPs", "no sd"))._repr_html_()
-    assert (
-        "genomic breeding values of 2 animals" in shown and shown.count("<li") == 2 and shown.count('style="color') == 1
-    )
+    assert "genomic breeding values of 2 animals" in shown
+    assert shown.count("<li") == 2 and shown.count('style="color') == 1
     assert "<few>" not in shown and "<a>" not in shown and "&lt;a&gt;" in shown
     failed = Scenario("<one>", None, ConfigError("expected <x>"))._repr_html_()
     assert "&lt;one&gt;: expected &lt;x&gt;" in failed
-
-
-def test_a_scenario_that_ended_well_shows_its_result(tmp_path):
     result = mmgibbs.open_run(write_run(tmp_path / "<run>"))
     shown = Scenario("ignore", result)._repr_html_()
     Balanced(shown)

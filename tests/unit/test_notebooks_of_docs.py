@@ -33,9 +33,8 @@ def sources(path):
 
 def names_of(code):
     """Names that a cell gives a value."""
-    return {
-        node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
+    names = (node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name))
+    return {name.id for name in names if isinstance(name.ctx, ast.Store)}
 
 
 def run_cells(path, replaced):
@@ -65,7 +64,7 @@ def test_the_cells_run(path, tmp_path, monkeypatch, capsys):
             assert value._repr_html_()
 
 
-def test_every_notebook_is_executed_and_small():
+def test_every_notebook_is_executed_small_and_in_the_menu():
     assert len(NOTEBOOKS) == 3 and {path.stem for path in NOTEBOOKS} == set(QUICK)
     for path in NOTEBOOKS:
         assert path.stat().st_size < MAX_BYTES
@@ -77,9 +76,6 @@ def test_every_notebook_is_executed_and_small():
         assert not re.search(r"/tmp|/home|/root|/work|Traceback|Warning:", path.read_text(encoding="utf-8"))
         shows = [isinstance(ast.parse("".join(cell["source"])).body[-1], ast.Expr) for cell in code]
         assert all(cell["outputs"] for cell, is_shown in zip(code, shows) if is_shown), "executed after its last change"
-
-
-def test_the_notebooks_are_in_the_index_and_the_menu():
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     for path in NOTEBOOKS:

@@ -31,9 +31,8 @@ def list_number_options():
             kind = NAMED.get(getattr(action.type, "__name__", ""), action.type)
             assert kind not in (int, float), f"{name} {action.option_strings}: a number without a range"
             if isinstance(kind, NumberRange):
-                found.append(
-                    pytest.param(name, action.option_strings[0], kind, id=f"{name} {action.option_strings[0]}")
-                )
+                option = action.option_strings[0]
+                found.append(pytest.param(name, option, kind, id=f"{name} {option}"))
     return found
 
 

@@ -78,29 +78,6 @@ def test_runs_where_nothing_of_linux_is_there(tmp_path):
     assert done.returncode == 0 and done.stdout.strip().endswith("ran"), done.stderr
 
 
-ONLY_POSIX = {"resource", "fcntl", "grp", "pwd", "termios", "pty", "posix", "syslog"}
-
-
-def unguarded(source: str) -> list[str]:
-    """Imports of modules that only POSIX has, outside of `try`; signals and functions of `os` by such a name."""
-    absent = {"os": {"sched_getaffinity", "fork", "killpg", "getpgid", "setsid", "statvfs", "getuid", "nice"},
-              "signal": {"SIGKILL", "SIGUSR1", "SIGUSR2", "SIGHUP", "SIGALRM", "setitimer"}}  # fmt: skip
-    found = []
-
-    def visit(node, guarded):
-        for child in ast.iter_child_nodes(node):
-            names = [a.name for a in child.names] if isinstance(child, ast.Import) else []
-            names += [child.module or ""] if isinstance(child, ast.ImportFrom) else []
-            found.extend(f"line {child.lineno}: {n}" for n in names if n in ONLY_POSIX and not guarded)
-            if isinstance(child, ast.Attribute) and isinstance(child.value, ast.Name):
-                if child.attr in absent.get(child.value.id, ()):
-                    found.append(f"line {child.lineno}: {child.value.id}.{child.attr}")
-            visit(child, guarded or isinstance(child, ast.Try))
-
-    visit(ast.parse(source), False)
-    return found
-
-
 def without_encoding(source: str) -> list[str]:
     """Text that is read or written in whatever encoding the system has."""
     found = []
@@ -119,41 +96,18 @@ def without_encoding(source: str) -> list[str]:
 SOURCES = sorted(p for package in ("mmgibbs", "pedigree") for p in (ROOT / package).rglob("*.py"))
 
 
-def test_nothing_needs_what_only_linux_has():
-    found = {p.relative_to(ROOT).as_posix(): unguarded(p.read_text(encoding="utf-8")) for p in SOURCES}
-    assert {p: f for p, f in found.items() if f} == {}
-
-
 def test_text_files_say_their_encoding():
     found = {p.relative_to(ROOT).as_posix(): without_encoding(p.read_text(encoding="utf-8")) for p in SOURCES}
     assert {p: f for p, f in found.items() if f} == {}
 
 
-@pytest.mark.parametrize(
-    "source",
-    ["import fcntl", "from resource import getrusage", "import os\nos.fork()", "import signal\nsignal.SIGKILL"],
-)
-def test_what_only_linux_has_is_seen(source):
-    assert len(unguarded(source)) == 1
-    assert unguarded(f"try:\n    import fcntl\nexcept ImportError:\n    fcntl = None") == []  # noqa: F541
-
-
-@pytest.mark.parametrize("source", ["p.read_text()", "p.write_text('a')", "open('a')", "open('a', 'w')"])
-def test_text_without_encoding_is_seen(source):
-    assert len(without_encoding(source)) == 1
-    assert without_encoding("open('a', 'rb'); p.read_text(encoding='utf-8'); os.open(p, 0)") == []
-
-
-def test_the_workflow_has_every_system_and_python():
+def test_the_workflows():
     matrix = WORKFLOWS["ci"]["jobs"]["test"]["strategy"]["matrix"]
     assert [name.partition("-")[0] for name in matrix["os"]] == ["ubuntu", "macos", "windows"]
     prefix = "Programming Language :: Python :: 3."
     assert matrix["python"] == [c.rpartition(" ")[2] for c in PROJECT["classifiers"] if c.startswith(prefix)]
     steps = [step.get("run", "") for job in WORKFLOWS["ci"]["jobs"].values() for step in job["steps"]]
     assert "mkdocs build --strict" in steps and any("pytest" in s for s in steps) and any("mypy" in s for s in steps)
-
-
-def test_a_release_is_tested_built_tried_and_published_in_this_order():
     jobs = WORKFLOWS["release"]["jobs"]
     assert list(jobs) == ["tests", "build", "try", "publish"]
     assert jobs["build"]["needs"] == "tests" and jobs["try"]["needs"] == "build"

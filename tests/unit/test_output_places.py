@@ -172,24 +172,18 @@ def test_a_file_of_the_user_is_never_written_over(case, place, capsys):
 
 @pytest.mark.parametrize("case", FOLDERS_TO_WRITE, ids=" ".join)
 def test_a_folder_of_the_user_is_never_touched(case, place, capsys):
-    """Files of the names that commands use, in a folder that never held a result."""
+    """Files of the names that commands use, in a folder that never held a result; or a file in its place."""
     mine = place / "mine"
     (mine / "checkpoint").mkdir(parents=True)
     for name in (*GENERIC, "checkpoint/chain-1.npz", "checkpoint/notes.txt"):
         (mine / name).write_text('{"mine": 1}\n')
-    before = contents(place)
-    code = main(words_to(case, FOLDERS_TO_WRITE, mine))
-    said = capsys.readouterr().err
-    assert code == 2 and "Traceback" not in said, said
-    assert contents(place) == before
-
-
-@pytest.mark.parametrize("case", FOLDERS_TO_WRITE, ids=" ".join)
-def test_a_folder_is_no_link_and_no_file(case, place, capsys):
-    """The folder itself may be a link that the user chose; a file is refused."""
     (place / "file").write_text("mine")
-    assert main(words_to(case, FOLDERS_TO_WRITE, place / "file")) == 2
-    assert (place / "file").read_text() == "mine" and capsys.readouterr().err
+    before = contents(place)
+    for target in (mine, place / "file"):
+        code = main(words_to(case, FOLDERS_TO_WRITE, target))
+        said = capsys.readouterr().err
+        assert code == 2 and said and "Traceback" not in said, said
+        assert contents(place) == before
 
 
 # finemap needs regions, and a chain: tests/unit/association/test_fine_map.py
@@ -285,16 +279,13 @@ def test_a_run_whose_record_is_damaged_can_be_replaced(place, capsys):
     assert (place / "run" / "notes.txt").read_text() == "mine"
 
 
-def test_an_empty_folder_called_checkpoint_is_not_of_a_run(tmp_path):
+def test_what_no_run_has_written_stays(tmp_path):
     (tmp_path / "checkpoint").mkdir()
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(ConfigError, match="holds files that are not of a run"):
         check_run_directory(tmp_path, overwrite=True)
     (tmp_path / "run.log").write_text("2026-03-01 10:00:00  begun by process 7\n")  # of a run killed at once
     assert check_run_directory(tmp_path, overwrite=True) == tmp_path
-
-
-def test_a_lock_of_another_program_is_not_removed(tmp_path):
     lock = tmp_path / ".lock"
     lock.write_text("mine")
     with pytest.raises(ConfigError, match="holds .lock, which no run wrote"):

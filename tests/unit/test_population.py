@@ -43,9 +43,6 @@ def test_full_sib_matings(small):
     assert facts["generation_intervals"]["sire of sires"] == {"years": 2.5, "n": 2}  # a at c, c at e
     assert facts["generation_intervals"]["dam of dams"] == {"years": 2.5, "n": 2}
     assert facts["family_sizes"]["sire"] == {"mean": 2.0, "largest": 2}
-
-
-def test_tables(small):
     described = mmgibbs.describe_pedigree(small)
     assert described.animals["id"].to_list() == list("abcdefgh")
     assert described.animals.filter(pl.col("reference"))["id"].to_list() == ["g", "h"]
@@ -54,15 +51,12 @@ def test_tables(small):
     assert described.ancestors["cumulative_share"][-1] == pytest.approx(1.0)
 
 
-def test_without_births_those_without_progeny_are_described(small):
+def test_which_animals_are_described(small):
     facts = mmgibbs.describe_pedigree(pl.read_csv(small).drop("birth")).facts
     assert facts["reference"] == "animals without progeny" and facts["reference_animals"] == 2
     assert facts["generation_intervals"] == {}
     with pytest.raises(ConfigError, match="born-after.*|born_after.*has no births"):
         mmgibbs.describe_pedigree(pl.read_csv(small).drop("birth"), born_after=2005)
-
-
-def test_a_year_can_be_chosen(small):
     assert mmgibbs.describe_pedigree(small, born_after=2003).facts["reference_animals"] == 4
     with pytest.raises(ConfigError, match="found 2008, after which no animal was born; needed a year before 2008"):
         mmgibbs.describe_pedigree(small, born_after=2008)
@@ -93,12 +87,8 @@ def test_a_pedigree_that_cannot_be_used(tmp_path, capsys):
 
 def test_generation_intervals_count_days(tmp_path):
     """s born 2010-12-20, x 2012-01-10, y 2013-01-25, as dates and as numbers."""
-    rows = [
-        ("s", "0", "0", "2010-12-20"),
-        ("x", "s", "0", "2012-01-10"),
-        ("y", "x", "0", "2013-01-25"),
-        ("z", "y", "0", ""),
-    ]
+    births = ("2010-12-20", "2012-01-10", "2013-01-25", "")
+    rows = list(zip("sxyz", "0sxy", "0000", births, strict=True))
     for name, write in (("dates", str), ("numbers", lambda date: date.replace("-", ""))):
         text = "id,sire,dam,birth\n" + "".join(f"{i},{s},{d},{write(b)}\n" for i, s, d, b in rows)
         (tmp_path / f"{name}.csv").write_text(text)
@@ -159,9 +149,6 @@ def test_groups_in_place_of_parents_are_suggested_and_counted(tmp_path, capsys):
     assert described.facts["groups"]["UPG_3"] == {"sire": 20, "dam": 20}
     assert "groups=['UPG_*']" not in str(described.notes)
     assert any("give groups: [UPG_*]" in note for note in mmgibbs.describe_pedigree(file).notes)
-
-
-def test_negative_groups_are_suggested_as_an_option_that_the_shell_takes(tmp_path, capsys):
     file = with_groups(tmp_path, ("-1", "-2"))
     assert main(["pedigree", str(file)]) == 0
     assert "give --groups='-*'" in capsys.readouterr().err

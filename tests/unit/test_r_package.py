@@ -14,7 +14,7 @@ from helpers.support import ROOT
 
 import mmgibbs
 
-R = shutil.which("R")
+R, RSCRIPT = shutil.which("R"), shutil.which("Rscript")
 PACKAGE = ROOT / "r"
 GRYPHON = ROOT.parent / "shared" / "data" / "gryphon"
 PAGE = (ROOT / "docs" / "how-to" / "from-r.md").read_text(encoding="utf-8")
@@ -24,9 +24,8 @@ def run_r(*command, folder, library=None):
     """Run a command of R, with the program of this environment on the search path."""
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     environment |= {"_R_CHECK_FORCE_SUGGESTS_": "false"} | ({"R_LIBS": str(library)} if library else {})
-    done = subprocess.run(
-        [R, *command], cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8", check=False
-    )
+    how = {"cwd": folder, "env": environment, "capture_output": True, "text": True, "encoding": "utf-8"}
+    done = subprocess.run([R, *command], check=False, **how)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return done.stdout
 
@@ -180,3 +179,25 @@ def test_every_function_is_explained_on_the_page():
     assert len(exported) >= 10 and [name for name in exported if f"`{name}(" not in PAGE] == []
     manual = "".join(path.read_text(encoding="utf-8") for path in (PACKAGE / "man").glob("*.Rd"))
     assert [name for name in exported if f"\\alias{{{name}}}" not in manual] == []
+
+
+def test_snippets_without_the_package_read_what_python_reads(tmp_path):
+    snippets = re.findall(r"^<!-- r -->\n```r\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    assert len(snippets) == 3
+    if RSCRIPT is None:
+        pytest.skip("needs R (Debian: apt-get install r-base-core r-cran-ncdf4), which is not here")
+    if subprocess.run([RSCRIPT, "-e", "library(ncdf4)"], capture_output=True, check=False).returncode:
+        pytest.skip("needs the R package ncdf4 (Debian: apt-get install r-cran-ncdf4), which is not here")
+    short = ["sampler={samples: 60, burn_in: 10, thin: 2, chains: 3, threads: 1}"]
+    result = mmgibbs.run(ROOT / "configs" / "first.yaml", short, directory=tmp_path / "runs" / "first", progress=False)
+    shown = '\ncat("mean", format(mean(h2), digits = 15), "\\n")\ncat("best", best$level[1], "\\n")\n'
+    (tmp_path / "all.R").write_text("\n".join(snippets) + shown, encoding="utf-8")
+    done = subprocess.run([RSCRIPT, "all.R"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    posterior = result.draws["posterior"]
+    h2 = next(v for v in posterior.data_vars.values() if v.attrs.get("long_name") == "h2[yearling_weight]")
+    assert "[1] 30  3" in done.stdout and h2.dims == ("chain", "draw") and h2.shape == (3, 30)
+    mean, best = (re.search(rf"^{word} (\S+)", done.stdout, re.MULTILINE)[1] for word in ("mean", "best"))
+    assert float(mean) == pytest.approx(float(h2.mean()), rel=1e-12)
+    assert best == result.solutions.filter(term="animal").sort("mean", descending=True)["level"][0]
+    assert (tmp_path / "mine" / "records.csv").read_text(encoding="utf-8").splitlines()[3] == '"e","m",NA'

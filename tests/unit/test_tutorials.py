@@ -143,18 +143,3 @@ def test_commands_of_the_other_pages_are_accepted():
     assert lines
     for words in (shlex.split(line, comments=True)[1:] for line in lines):
         assert _parser(words).parse_args(words)
-
-
-def test_what_is_not_said_is_found_missing(tmp_path, monkeypatch):
-    """The comparison can fail, and so can a command."""
-    reader = Reader(tmp_path, monkeypatch, short=True)
-    reader.said = "h2  0.5055 ┆ 1.2\n"
-    reader.compare("h2 … 1.2\n…\n")
-    with pytest.raises(AssertionError, match="is not among"):
-        reader.compare("h2 0.5056\n")
-    reader.compare("h2 0.5056 … 1.1\nh2 0.50… ┆ …\n", of_chains=True)
-    for other in ("h2 0.5057 … 1.2", "h2 0.5055 … 1.4", "h2 0.506", "h2 0.51…", "h3 0.5055"):
-        with pytest.raises(AssertionError, match="is not among"):
-            reader.compare(other, of_chains=True)
-    with pytest.raises(AssertionError):
-        reader.command(["mmgibbs", "check", "absent.yaml"])
