@@ -1,6 +1,5 @@
 """The command line: what each command passes on, exit codes, where its words go, and one message for bad input."""
 
-import argparse
 import errno
 import json
 import os
@@ -17,7 +16,6 @@ from helpers.support import ROOT
 
 import mmgibbs
 import mmgibbs.runs.run
-from mmgibbs.bench.command import add_arguments as add_bench_arguments
 from mmgibbs.cli import main
 from mmgibbs.errors import DataError, DeviceError, as_a_command, is_command, option, option_name, submit_in_context
 from mmgibbs.runs.check_text import counts_as_text, notes_as_text
@@ -221,13 +219,6 @@ def test_help_is_not_wider_than_a_screen_and_ends_with_an_example(command, capsy
     out = capsys.readouterr().out
     assert max(len(line) for line in out.splitlines()) <= 100
     assert f"mmgibbs {command} " in out.split("example:")[-1]
-
-
-def test_every_option_of_bench_has_a_help_text():
-    parser = argparse.ArgumentParser()
-    add_bench_arguments(parser)
-    (kinds,) = parser._subparsers._group_actions
-    assert [a.dest for kind in kinds.choices.values() for a in kind._actions if not a.help] == []
 
 
 @pytest.mark.parametrize("top", ["0", "-5"])

@@ -1,10 +1,9 @@
-"""macOS and Windows: what only Linux has may be absent, and text files say their encoding.
+"""macOS and Windows: what only Linux has may be absent.
 
 The program itself is run in a process that lacks those things. What cannot be seen here (memory-mapped files that
 cannot be removed while they are open, the command line of Windows) is left to the workflow.
 """
 
-import ast
 import subprocess
 import sys
 import textwrap
@@ -76,29 +75,6 @@ def test_runs_where_nothing_of_linux_is_there(tmp_path):
     command = [sys.executable, "-c", script, str(tmp_path / "run")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0 and done.stdout.strip().endswith("ran"), done.stderr
-
-
-def without_encoding(source: str) -> list[str]:
-    """Text that is read or written in whatever encoding the system has."""
-    found = []
-    for node in ast.walk(ast.parse(source)):
-        if not isinstance(node, ast.Call):
-            continue
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        modes = [a.value for a in node.args[1:] if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-        opened = isinstance(node.func, ast.Name) and name == "open" and not any("b" in mode for mode in modes)
-        text = name in ("read_text", "write_text") or opened
-        if text and not any(k.arg == "encoding" for k in node.keywords):
-            found.append(f"line {node.lineno}: {name}")
-    return found
-
-
-SOURCES = sorted(p for package in ("mmgibbs", "pedigree") for p in (ROOT / package).rglob("*.py"))
-
-
-def test_text_files_say_their_encoding():
-    found = {p.relative_to(ROOT).as_posix(): without_encoding(p.read_text(encoding="utf-8")) for p in SOURCES}
-    assert {p: f for p, f in found.items() if f} == {}
 
 
 def test_the_workflows():

@@ -11,33 +11,16 @@ import numpy as np
 import polars as pl
 import pytest
 import yaml
+from helpers.renumf90_cases import head
 
 from mmgibbs.cli import _COMMANDS, main
 from mmgibbs.errors import ConfigError
 from mmgibbs.results.folder import check_run_directory
 
-PARAMETERS = """\
-DATAFILE
-records.txt
-TRAITS
-3
-FIELDS_PASSED TO OUTPUT
-
-WEIGHT(S)
-
-RESIDUAL_VARIANCE
-1.0
-EFFECT
-1 cross alpha
-RANDOM
-animal
-FILE
-ped.txt
-FILE_POS
-1 2 3
-(CO)VARIANCES
-0.5
-"""
+PARAMETERS = (
+    head("3", residual="1.0").replace("data.txt", "records.txt")
+    + "EFFECT\n1 cross alpha\nRANDOM\nanimal\nFILE\nped.txt\nFILE_POS\n1 2 3\n(CO)VARIANCES\n0.5\n"
+)
 SYSTEM_FILES = {".DS_Store": b"\0\0\0\1Bud1", "Thumbs.db": b"\xd0\xcf", "desktop.ini": b"[.ShellClassInfo]"}
 # Command -> words before the option, and the option; {run} is a finished run. What each writes there is below.
 FILES_TO_WRITE = {

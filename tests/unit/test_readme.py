@@ -79,14 +79,3 @@ def test_files_that_pages_name_exist():
     page = (ROOT / "docs" / "reference" / "analyses.md").read_text(encoding="utf-8")
     named = set(re.findall(r"\]\(\.\./\.\./configs/([^)]+)\)", page))
     assert named == {p.name for p in ROOT.glob("configs/*.yaml")}
-
-
-def test_it_is_short_and_shows_the_report_first():
-    lines = README.splitlines()
-    assert len(lines) <= 150
-    (picture,) = [i for i, line in enumerate(lines) if line == "<picture>"]
-    assert picture < 15
-    paths = re.findall(r'(?:src|srcset)="([^"]+)"', "\n".join(lines[picture : picture + 4]))  # dark, then light
-    assert len(paths) == 2
-    for path in paths:
-        assert (ROOT / path).read_bytes()[1:4] == b"PNG" and (ROOT / path).stat().st_size < 300_000

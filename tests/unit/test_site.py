@@ -85,16 +85,6 @@ def test_the_first_page_begins_with_the_readme(hooks):
     assert text.startswith("# mmgibbs\n") and "pip install ." in text and "\n## Documentation\n" in text
 
 
-def test_what_a_key_accepts_is_said_in_words(hooks):
-    number = {"type": "number"}
-    above = number | {"exclusiveMinimum": 0, "exclusiveMaximum": 1e6}
-    assert hooks.accepted(above) == "a number above 0 and below 1,000,000"
-    assert hooks.accepted({"type": "integer", "minimum": 0, "maximum": 2**32 - 1}) == "a whole number of at least 0"
-    lists = {"type": "array", "items": {"type": "array", "items": number}}
-    assert hooks.accepted(lists) == "a list of lists of numbers"
-    assert hooks.accepted({"type": "array", "items": {"type": "string"}}) == "a list of texts"
-
-
 @pytest.mark.slow
 def test_it_builds_without_a_warning(tmp_path):
     pytest.importorskip("mkdocs", reason='needs the extra docs: pip install ".[docs]"')

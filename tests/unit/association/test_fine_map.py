@@ -104,7 +104,7 @@ def test_the_prior_is_that_among_all_snps(simulated, mapped):
     assert any("that among all SNPs" in note for note in mapped.notes)
 
 
-def test_a_wider_region_has_more_snps(simulated, tmp_path):
+def test_a_wider_region_has_more_snps(simulated, tmp_path, capsys):
     tested, _ = simulated
     wide = mmgibbs.gwas(tested.directory.parent / "run", loco=True, progress=False).regions
     narrow = mmgibbs.gwas(tested.directory.parent / "run", loco=True, region_width=2000, progress=False).regions
@@ -114,9 +114,6 @@ def test_a_wider_region_has_more_snps(simulated, tmp_path):
     for width in (0, -1.0, True, "1Mb"):
         with pytest.raises(ConfigError, match="region_width: expected a width above 0 in the unit of the map"):
             mmgibbs.finemap(tested.directory, tmp_path / "none", region_width=width)
-
-
-def test_regions_of_a_given_width_are_mapped(simulated, tmp_path, capsys):
     tested, _ = simulated
     short = "sampler={chains: 1, burn_in: 5, samples: 100, thin: 1, seed: 5}"
     command = ["finemap", str(tested.directory), "--output", str(tmp_path / "fine"), "--region-width", "2000"]
@@ -126,7 +123,7 @@ def test_regions_of_a_given_width_are_mapped(simulated, tmp_path, capsys):
 
 
 def test_a_trial_at_several_sites_is_refused_with_what_to_run(tmp_path):
-    """Each of the two analyses of the message has one trait, and is fine-mapped."""
+    """The analysis of all sites of the message has one trait, and is fine-mapped."""
     rng = np.random.default_rng(4)
     n, sites = 120, ["east", "west"]
     genotypes = sum(linked_haplotypes(rng, n, 60) for _ in range(2))
@@ -152,14 +149,12 @@ def test_a_trial_at_several_sites_is_refused_with_what_to_run(tmp_path):
     assert "traits: [yield], with site under model.fixed and 'line:site' under model.random" in message
     assert "traits: {yield: {where: {site: east}}}" in message
     pooled = test_snps("pooled", ["yield"], {"site": {}}, genetic | {"line:site": {}})
-    of_one = test_snps("east", {"yield": {"where": {"site": "east"}}}, {}, genetic)
     short = ["sampler={chains: 1, burn_in: 5, samples: 100, thin: 1, seed: 5}"]
-    for tested in (pooled, of_one):
-        mapped = mmgibbs.finemap(tested.directory, overrides=short, progress=False)
-        assert any(note.startswith("warning: the SNPs have no chromosome or position") for note in mapped.notes)
-        assert any("a region of these is 50 SNPs on either side" in note for note in tested.notes)
-        unseen = mapped.values.filter(pl.col("pip") < 0.005)  # in none of 100 draws, so that the PIP may be 3 / 100
-        assert unseen.height and unseen["pip_mcse"].min() > 0.69 / 100
+    mapped = mmgibbs.finemap(pooled.directory, overrides=short, progress=False)
+    assert any(note.startswith("warning: the SNPs have no chromosome or position") for note in mapped.notes)
+    assert any("a region of these is 50 SNPs on either side" in note for note in pooled.notes)
+    unseen = mapped.values.filter(pl.col("pip") < 0.005)  # in none of 100 draws, so that the PIP may be 3 / 100
+    assert unseen.height and unseen["pip_mcse"].min() > 0.69 / 100
     narrow = mmgibbs.finemap(pooled.directory, tmp_path / "narrow", region_width=10, overrides=short, progress=False)
     assert narrow.sets["snps"].sum() < mapped.sets["snps"].sum()
     assert any("a region of these is 5 SNPs on either side" in note for note in narrow.notes)

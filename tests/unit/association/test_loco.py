@@ -26,42 +26,33 @@ def tested(herd, run):
     return mmgibbs.gwas(run.directory, output=herd.folder / "whole", loco=True, **HIDDEN)
 
 
-def dense_tests(herd, make_K):
-    """(effect, standard error) of each SNP at the variances of the herd; make_K: from the SNPs that are used."""
-    records = pl.read_csv(herd.folder / "records.csv")
-    n = records.height
-    Z = np.zeros((n, len(herd.old)))
-    Z[np.arange(n), herd.animal] = 1
-    X, y = records["herd"].to_dummies().to_numpy().astype(float), records["gain"].to_numpy()
+@pytest.fixture(scope="module")
+def dense_tests(herd, dense_projection):
+    """(effect, standard error) of each SNP by the blended G of the SNPs on other chromosomes."""
     genotypes = herd.genotypes[herd.old]
     chromosome = pl.read_csv(herd.folder / "map.csv")["chromosome"].to_numpy()
     effect, error = np.empty(len(chromosome)), np.empty(len(chromosome))
     for c in np.unique(chromosome):
-        K = make_K(genotypes[:, chromosome != c] - 1.0)
-        V_inverse = np.linalg.inv(Z @ (1.5 * K + 0.3 * np.eye(len(K))) @ Z.T + 1.2 * np.eye(n))
-        P = V_inverse - V_inverse @ X @ np.linalg.solve(X.T @ V_inverse @ X, X.T @ V_inverse)
+        M = genotypes[:, chromosome != c] - 1.0
+        Z, P, y = dense_projection((1 - BLEND) * M @ M.T / (M.shape[1] / 2) + BLEND * np.eye(len(M)))
         x = Z @ (genotypes[:, chromosome == c] - genotypes[:, chromosome == c].mean(axis=0))
         information = np.einsum("nj,nj->j", x, P @ x)
         effect[chromosome == c], error[chromosome == c] = x.T @ P @ y / information, information**-0.5
     return effect, error
 
 
-def blended(M):
-    return (1 - BLEND) * M @ M.T / (M.shape[1] / 2) + BLEND * np.eye(len(M))
-
-
-def test_against_dense_matrices(herd, tested):
-    effect, error = dense_tests(herd, blended)
+def test_against_dense_matrices(tested, dense_tests):
+    effect, error = dense_tests
     np.testing.assert_allclose(tested.values["effect_gain"], effect, atol=1e-8)
     np.testing.assert_allclose(tested.values["se_gain"], error, rtol=1e-8)
     assert any("without the SNPs of the chromosome that is tested" in note for note in tested.notes)
 
 
-def test_single_step_with_the_second_method_of_vanraden(herd):
+def test_single_step_with_the_second_method_of_vanraden(herd, dense_tests):
     """All animals with records are genotyped: without tuning H among them is the blended G."""
     relationship = {"kind": "single_step", "method": "vanraden2", "blend": BLEND, "with": "I", "tune": "none"}
     directory = herd.run("single_step", relationship).directory
-    effect, error = dense_tests(herd, blended)
+    effect, error = dense_tests
     found = mmgibbs.gwas(directory, loco=True, **HIDDEN).values
     np.testing.assert_allclose(found["effect_gain"], effect, atol=1e-8)
     np.testing.assert_allclose(found["se_gain"], error, rtol=1e-8)

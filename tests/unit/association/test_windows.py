@@ -38,24 +38,12 @@ def test_p_values_of_sums_that_are_chi_squares_are_exact():
     assert 300 < log_p_of_weighted_chi2(5000.0, np.array([3.0, 1.0, 0.2])) < 400
 
 
-def dense_scores(herd):
-    """(score, covariance) of all SNPs from matrices of the records, at the variances of the herd."""
-    records = pl.read_csv(herd.folder / "records.csv")
-    n = records.height
-    Z = np.zeros((n, len(herd.old)))
-    Z[np.arange(n), herd.animal] = 1
-    M = herd.genotypes[herd.old] - 1.0
-    K = 0.9 * M @ M.T / (SNPS / 2) + 0.1 * np.eye(len(M))
-    X = records["herd"].to_dummies().to_numpy().astype(float)
-    V_inverse = np.linalg.inv(Z @ (1.5 * K + 0.3 * np.eye(len(K))) @ Z.T + 1.2 * np.eye(n))
-    P = V_inverse - V_inverse @ X @ np.linalg.solve(X.T @ V_inverse @ X, X.T @ V_inverse)
-    return (Z @ M).T @ P @ records["gain"].to_numpy(), (Z @ M).T @ P @ (Z @ M)
-
-
-def test_windows_against_dense_matrices(herd, run):
+def test_windows_against_dense_matrices(herd, run, dense_projection):
     """Windows of four SNPs on each of five chromosomes of 18."""
     tested = mmgibbs.gwas(run.directory, output=herd.folder / "windows", window_snps=4, report=True, **QUIET)
-    score, covariance = dense_scores(herd)
+    M = herd.genotypes[herd.old] - 1.0
+    Z, P, y = dense_projection(0.9 * M @ M.T / (SNPS / 2) + 0.1 * np.eye(len(M)))
+    score, covariance = (Z @ M).T @ P @ y, (Z @ M).T @ P @ (Z @ M)
     places = [range(18 * c + k, min(18 * c + k + 4, 18 * c + 18)) for c in range(5) for k in range(0, 18, 4)]
     q = [float(np.sum(score[list(of)] ** 2)) for of in places]
     weights = [np.linalg.eigvalsh(covariance[np.ix_(of, of)]) for of in map(list, places)]

@@ -178,26 +178,3 @@ def test_a_search_after_one_of_nearly_equal_values_starts_anew():
     assert optimiser.limit_coancestry(nearly_equal, limit).coancestry <= limit * (1 + 1e-8)
     optimiser._t = 1e9
     np.testing.assert_allclose(optimiser.limit_coancestry(b, limit).contributions, expected.contributions, atol=1e-6)
-
-
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_plants_that_may_be_either_parent(seed):
-    """One sum, 1, over all candidates: as SLSQP at the limit of coancestry."""
-    K, A, b, of_sexes = simulated(seed)
-    limits = Limits(None, of_sexes.lowest, of_sexes.highest)
-    m = b.size
-    assert len(limits.sexes()) == 1 and limits.share == 1.0
-    optimiser = ContributionOptimiser(K, limits)
-    low, high = optimiser.find_lowest_coancestry(b).coancestry, optimiser.find_highest_gain(b).coancestry
-    limit = (low + high) / 2
-    plan = optimiser.limit_coancestry(b, limit)
-    more = {"type": "ineq", "fun": lambda c: limit - c @ A @ c / 2, "jac": lambda c: -A @ c}
-    right = minimize(
-        lambda c: -b @ c, np.full(m, 1 / m), jac=lambda c: -b, method="SLSQP",
-        bounds=list(zip(limits.lowest, limits.highest, strict=True)),
-        constraints=[{"type": "eq", "fun": lambda c: c.sum() - 1}, more], options={"ftol": 1e-14, "maxiter": 2000},
-    )  # fmt: skip
-    np.testing.assert_allclose(plan.contributions.sum(), 1.0, atol=1e-9)
-    np.testing.assert_allclose((plan.gain, plan.coancestry), (-right.fun, limit), rtol=1e-5)
-    sexed = ContributionOptimiser(K, of_sexes).limit_coancestry(b, limit)
-    assert sexed is None or sexed.gain <= plan.gain + 1e-9

@@ -6,17 +6,14 @@ warning of the run; 'refused': one line, and nothing is written.
 
 import re
 
-import numpy as np
 import polars as pl
 import pytest
 from helpers.renumf90_cases import ANIMAL, head, pedigree, records
-from reference import dense
 
-from mmgibbs.build.assemble import assemble
 from mmgibbs.config import load_config
-from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import MmgibbsError
 from mmgibbs.exchange.import_blupf90 import import_blupf90
+from mmgibbs.validation.evaluation import evaluate
 from pedigree.errors import PedigreeError
 
 MIN_INPUTS = 50
@@ -55,7 +52,7 @@ class Importer:
     """Imports files and solves what comes of them; the solutions of the plain ones are what others must have."""
 
     def __init__(self, folder):
-        self.folder, self.solved = folder, {}
+        self.folder = folder
         self.plain = {text: self.solutions(text, DATA, PARENTS) for text in (PLAIN, TWO)}
 
     def solutions(self, parameters, data, animals):
@@ -63,32 +60,14 @@ class Importer:
         for name, text in (("renum.par", parameters), ("data.txt", data), ("ped.txt", animals)):
             (self.folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
         path, said = import_blupf90(self.folder / "renum.par", overwrite=True)
-        prepared = prepare(load_config(path))
-        warnings = [f"run: {w}" for w in prepared.warnings]
-        return self.solve(load_config(path), prepared), [re.sub(r" line \d+", "", s) for s in said] + warnings
-
-    def solve(self, analysis, prepared):
-        design = prepared.design
-        model = assemble(analysis, prepared).model
-        G = [None if c is None else c.start for c in model.covariances]
-        R = model.residual.matrices[0].start
-        effects = [e for t in design.terms for e in t.effects]
-        kin = [t.relationship.relatives for t in design.terms if hasattr(t.relationship, "relatives")]
-        arrays = [
-            design.y, design.weight, R, *(g for g in G if g is not None),
-            *(e.level for e in effects), *(e.covariates for e in effects),
-            *(a for k in kin for a in (k.sire, k.dam, k.dinv)),
-        ]  # fmt: skip
-        key = tuple(None if a is None else np.asarray(a).tobytes() for a in arrays)
-        if key not in self.solved:
-            equations = dense.build(design, G, R)
-            self.solved[key] = equations.theta(equations.solution)
-        return {
+        solved = evaluate(load_config(path))
+        found = {
             (term.name, c, level): value
-            for term, labels, theta in zip(design.terms, prepared.levels, self.solved[key], strict=True)
-            for level, row in zip(labels.ids.to_list(), np.asarray(theta), strict=True)
+            for term, labels, theta in zip(solved.design.terms, solved.prepared.levels, solved.theta, strict=True)
+            for level, row in zip(labels.ids.to_list(), theta, strict=True)
             for c, value in enumerate(row)
         }
+        return found, [re.sub(r" line \d+", "", s) for s in said] + [f"run: {w}" for w in solved.prepared.warnings]
 
     def outcome(self, base, parameters, data, animals, respell=None):
         """('same', 'told', 'refused' or 'different', what was said); respell: a level of the plain files -> here."""
@@ -101,8 +80,8 @@ class Importer:
         more = [s for s in said if s not in usual]
         if more:
             return "told", "\n".join(more)
-        if respell is not None:
-            expected = {(t, c, respell(level)): v for (t, c, level), v in expected.items()}
+        respell = respell or (lambda level: level)
+        expected = {(t, c, respell(level)): v for (t, c, level), v in expected.items()}
         if found.keys() != expected.keys():
             return "different", f"{sorted(set(found) ^ set(expected), key=str)[:6]}"
         worst = max(abs(found[k] - expected[k]) for k in expected)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -132,12 +133,11 @@ def test_polygenic_values_are_not_compared_as_breeding_values(runs, tmp_path):
     told = make_report([run, run], tmp_path / "comparison.html").read_text(encoding="utf-8")
     assert polygenic_words([1, 2]) in told and polygenic_words([]) == ""
     assert polygenic_words([2]).startswith(" In run 2 these are polygenic values")
-    plain = write_genomic_run(tmp_path / "plain")
+    plain = shutil.copytree(run, tmp_path / "plain")
     solutions = pl.read_parquet(plain / "solutions.parquet")
     solutions.filter(pl.col("effect") != TOTAL).write_parquet(plain / "solutions.parquet")
-    for pair, of in (((run, plain), 1), ((plain, run), 2)):
-        told = make_report(pair, tmp_path / "comparison.html").read_text(encoding="utf-8")
-        assert polygenic_words([of]) in told and polygenic_words([3 - of]) not in told
+    told = make_report([plain, run], tmp_path / "comparison.html").read_text(encoding="utf-8")
+    assert polygenic_words([2]) in told and polygenic_words([1]) not in told
 
 
 def test_given_variances_have_no_differences_in_errors(runs):

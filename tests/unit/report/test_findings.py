@@ -68,4 +68,4 @@ def test_few_effective_draws_say_of_what(bulk, tail, advice):
     apart, few = chain_findings(pl.DataFrame(known | {"ess_bulk": bulk, "ess_tail": tail}), {})
     assert apart.fact.endswith("the worst is h2 with 1.051.")
     assert few.fact.endswith("is below 100 for 3 of 3 parameters; the smallest is 40, of h2.")
-    assert few.advice == advice
+    assert few.advice.startswith(advice)

@@ -11,7 +11,7 @@ from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.data.genotypes.prepare import prepare_genotypes
 from mmgibbs.errors import ConfigError
 from mmgibbs.simulation import command
-from mmgibbs.simulation.genome import Genome, Map, allele_counts, drop_genes, effects_of_qtl, historic_population
+from mmgibbs.simulation.genome import Genome, Map, allele_counts, drop_genes, historic_population
 from mmgibbs.simulation.simulate import COMPONENTS, GENETIC, simulate_beef, write_beef
 from pedigree.read import read_pedigree
 
@@ -137,13 +137,6 @@ def test_founders_have_the_covariance_matrix_asked_for(share):
     assert beef.breeding_values == pytest.approx(np.sqrt(1 - share) * polygenic + of_qtl, abs=1e-3)
 
 
-def test_effects_give_the_target_for_any_counts():
-    rng = np.random.default_rng(6)
-    counts = rng.binomial(2, 0.3, (12, 90))
-    effects = effects_of_qtl(counts, GENETIC, rng)
-    assert np.cov((counts.T @ effects).T) == pytest.approx(GENETIC, rel=1e-9)
-
-
 def test_animals_are_those_without_a_genome(beef):
     plain = simulate_beef(N, SEED, YEARS)
     for name in ("sire", "dam", "birth_year", "sex", "herd", "maternal_environment"):
@@ -178,17 +171,6 @@ def test_selection_makes_the_alleles_common_that_raise_it():
         return np.corrcoef(youngest - g.frequency, g.effects[:, 2] * g.frequency * (1 - g.frequency))[0, 1]
 
     assert correlation("true") > 0.25 > abs(correlation(None))
-
-
-def test_selected_values_are_those_of_the_genotypes():
-    beef = simulate_beef(N, SEED, YEARS, replace(SMALL, qtl_share=1.0), genotyped=50, selection="true")
-    g = beef.genotypes
-    founders = np.flatnonzero(beef.birth_year < 2000)
-    counts = allele_counts(g.haplotypes, g.qtl, founders)
-    assert np.cov((counts.T @ g.effects).T) == pytest.approx(GENETIC, rel=1e-9)
-    every = allele_counts(g.haplotypes, g.qtl).T
-    assert beef.breeding_values == pytest.approx((every - 2 * g.frequency) @ g.effects, abs=1e-3)
-    assert len(g.genotyped) == 50 and g.genotyped[-1] == N - 1
 
 
 def test_selection_is_of_weights(tmp_path, capsys):
