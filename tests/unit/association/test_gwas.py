@@ -207,6 +207,9 @@ def test_what_makes_tests_doubtful_is_a_warning(folder):
     assert notes[0] == "1 left out (call rate)" and any("lambda of birth_weight is 1.30, above 1" in n for n in notes)
     assert not any("has not converged" in n for n in notes)
     assert len(collect_notes(found, model, facts | {"lambda": {"birth_weight": 1.1}})) == 1
+    with_loco = collect_notes(found, model, facts | {"loco": True})
+    assert any("no fault of the tests, and p values must not be divided by it" in note for note in with_loco)
+    assert not any("warning: lambda" in note for note in with_loco)
     small = collect_notes(found, model, facts | {"lambda": {"birth_weight": 0.7}})
     assert any("lambda of birth_weight is 0.70, below 1: tests are conservative, as with" in n for n in small)
     stopped = replace(model, record=model.record | {"converged": False})

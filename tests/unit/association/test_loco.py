@@ -12,7 +12,6 @@ import mmgibbs
 import mmgibbs.association.chunks as chunks
 from mmgibbs.association.chunks import FOLDER, plan_chunks
 from mmgibbs.association.scan import Genotypes
-from mmgibbs.association.statistics import genomic_inflation
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError, Stopped
 
@@ -63,65 +62,6 @@ def test_effects_are_larger_than_with_the_snps_in_the_relationships(run, tested)
     with_them = mmgibbs.gwas(run.directory, **HIDDEN)
     assert tested.facts["lambda"]["gain"] > with_them.facts["lambda"]["gain"]
     assert any("--loco" in note or "loco" in note for note in with_them.notes)
-
-
-def trial(folder, seed, without_effects=()):
-    """REML of a trial of lines of three origins, with effects of all SNPs but on some chromosomes; heritability 0.6."""
-    rng = np.random.default_rng(seed)
-    n, chromosomes, per = 150, 6, 40
-    origin, blocks = np.arange(n) % 3, []
-    for _ in range(chromosomes):
-        frequency = np.clip(rng.uniform(0.2, 0.8, per) + 0.2 * rng.normal(size=(3, per)), 0.05, 0.95)
-        block = (rng.random((n, per)) < frequency[origin]).astype(int)
-        for j in range(1, per):
-            block[:, j] = np.where(rng.random(n) < 0.95, block[:, j - 1], block[:, j])
-        blocks.append(2 * block)
-    genotypes = np.concatenate(blocks, axis=1)
-    chromosome = np.repeat(np.arange(1, chromosomes + 1), per)
-    effects = rng.normal(size=chromosomes * per) * ~np.isin(chromosome, without_effects)
-    value = (genotypes - genotypes.mean(axis=0)) @ effects
-    y = (value / value.std() if value.std() > 0 else value) * 0.6**0.5 + rng.normal(size=n) * 0.4**0.5
-    names, ids = [f"s{j}" for j in range(chromosomes * per)], [f"l{i}" for i in range(n)]
-    folder.mkdir()
-    pl.DataFrame({"line": ids, "yield": y}).write_csv(folder / "records.csv")
-    pl.DataFrame({"line": ids} | dict(zip(names, genotypes.T, strict=True))).write_csv(folder / "snps.csv")
-    places = {"snp": names, "chromosome": chromosome, "position": np.arange(chromosomes * per)}
-    pl.DataFrame(places).write_csv(folder / "map.csv")
-    snps = {"file": str(folder / "snps.csv"), "map": str(folder / "map.csv")}
-    analysis = {"data": {"phenotypes": str(folder / "records.csv"), "genotypes": snps}, "traits": ["yield"]}
-    model = {"random": {"genetic": {"level": "line", "relationship": "genomic"}}}
-    analysis |= {"model": model, "sampler": {"method": "reml"}}
-    return mmgibbs.run(analysis, directory=folder / "run", progress=False).directory
-
-
-def inflation(values, chromosomes):
-    """Lambda of the SNPs on these chromosomes."""
-    tested = values.filter(pl.col("chromosome").is_in([str(c) for c in chromosomes]), pl.col("left_out").is_null())
-    return genomic_inflation(tested["log10_p_yield"].to_numpy())
-
-
-@pytest.mark.slow
-def test_inflation_is_that_of_genes_and_not_of_the_tests(tmp_path):
-    """On chromosomes without effects lambda is near 1 with loco, and far below without; with effects of all SNPs it is
-    near 1 without, by the REML that was fitted to them, and far above with loco, whose relationships lack them.
-
-    Lambda of 80 linked SNPs has a standard deviation near 0.5, and its mean over 6 trials of 0.2.
-    """
-    null, polygenic = [], []
-    for seed in range(6):
-        run = trial(tmp_path / f"null{seed}", seed, without_effects=(1, 2))
-        null.append([inflation(mmgibbs.gwas(run, loco=on, progress=False).values, (1, 2)) for on in (False, True)])
-    for seed in range(3):
-        run = trial(tmp_path / f"polygenic{seed}", seed)
-        tested = [mmgibbs.gwas(run, loco=on, progress=False) for on in (False, True)]
-        polygenic.append([inflation(of.values, range(1, 7)) for of in tested])
-    without, with_loco = np.mean(null, axis=0)
-    assert without < 0.8 and 0.6 < with_loco < 1.7
-    without, with_loco = np.mean(polygenic, axis=0)
-    assert 0.6 < without < 1.4 and with_loco > 2.5
-    said = [note for note in tested[1].notes if note.startswith("lambda of yield")]
-    assert len(said) == 1 and "no fault of the tests, and p values must not be divided by it" in said[0]
-    assert not any("warning: lambda" in note for of in tested for note in of.notes)
 
 
 def test_refusals(herd, run, tmp_path):

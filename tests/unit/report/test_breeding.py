@@ -16,6 +16,8 @@ from mmgibbs.report.findings import warnings
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.report.page import write_report
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 @pytest.mark.parametrize("descending", [True, False])
 @pytest.mark.parametrize("top", [1, 7, 20, 500])

@@ -21,6 +21,8 @@ from mmgibbs.report.html_tables import numbers
 from mmgibbs.report.make import make_report
 from mmgibbs.results.markers import TOTAL
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):

@@ -18,6 +18,8 @@ from mmgibbs.report.make import make_report
 from mmgibbs.report.plots import highest_and_some
 from mmgibbs.results.markers import TOTAL
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 def text_of(run) -> str:
     return make_report([run]).read_text(encoding="utf-8")

@@ -1,9 +1,12 @@
 """Figures of draws: densities end where a parameter does, and equal draws are no broken chain."""
 
+import re
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from mmgibbs.report import plots
 from mmgibbs.report.bounds import bounds
 from mmgibbs.report.plots import bandwidth, density, paint_density, rank_shares
 
@@ -89,3 +92,20 @@ def test_ranks_of_different_draws():
     ranks = (rankdata(draws).reshape(draws.shape) - 0.5) / draws.size
     expected = np.stack([np.histogram(r, 20, (0, 1))[0] / 400 for r in ranks])
     np.testing.assert_array_equal(rank_shares(draws), expected)
+
+
+def test_labels_of_ticks_stay_inside_their_drawing():
+    """Wide labels at both ends: half of the last one would stick out, and all of those on the left."""
+
+    def paint(axes):
+        axes.plot([0, 1_000_000], [0, 123456.789])
+        axes.set_xlim(0, 1_000_000)
+        axes.set_xticks([0, 1_000_000], ["0", "1,000,000"])
+        axes.set_yticks([0, 123456.789], ["0", "123456.789"])
+        axes.set_ylim(0, 123456.789)
+
+    svg = plots.Figures().draw(paint, "title", "description", size=plots.SMALL)
+    at = lambda label: float(re.search(rf'<text [^>]*?x="([0-9.]+)"[^>]*>{label}</text>', svg)[1])
+    middle, end = at("1,000,000"), at("123456.789")
+    width = plots.SMALL[0] * 72
+    assert middle + 4.5 * plots.DIGIT <= width + 0.1 and end - 10 * plots.DIGIT >= 0

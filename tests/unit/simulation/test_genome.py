@@ -161,18 +161,6 @@ def test_selection_raises_the_mean(genome):
     assert abs(none) < 0.06 < 0.5 * phenotype < phenotype < true
 
 
-def test_selection_makes_the_alleles_common_that_raise_it():
-    """The frequency among the youngest follows the effect; without selection it does not."""
-    many = replace(SMALL, qtl=100)
-
-    def correlation(selection):
-        g = simulate_beef(2000, 3, 10, many, selection=selection).genotypes
-        youngest = allele_counts(g.haplotypes, g.qtl, np.arange(1700, 2000)).mean(axis=1) / 2
-        return np.corrcoef(youngest - g.frequency, g.effects[:, 2] * g.frequency * (1 - g.frequency))[0, 1]
-
-    assert correlation("true") > 0.25 > abs(correlation(None))
-
-
 def test_selection_is_of_weights(tmp_path, capsys):
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
