@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 
+import pytest
 from helpers.support import ROOT
 
 BARE = """
@@ -25,6 +26,7 @@ MISSING = (
 )
 
 
+@pytest.mark.slow
 def test_tests_of_a_device_are_collected_without_them_and_skipped_with_a_reason():
     done = subprocess.run(
         [sys.executable, "-c", BARE.format(missing=MISSING)], cwd=ROOT, capture_output=True, text=True, check=False,

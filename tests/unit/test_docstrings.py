@@ -18,6 +18,10 @@ PUBLIC = {f"{of.__name__}.{name}": getattr(of, name) for of in (mmgibbs, pedigre
 RETURNED = {"Predicted": Predicted, "Scenario": Scenario, "SimulatedPedigree": SimulatedPedigree}
 
 
+ESTIMATORS = "BayesianLasso HierarchicalSlice HorseshoeProbit MixedModel MultinomialHMC MultinomialPG".split()
+SLOW = {f"mmgibbs.{name}" for name in ("run_scenarios", *ESTIMATORS)}  # examples that compile and sample
+
+
 def sections(text):
     """{title: lines} of a numpydoc docstring; the summary is ''."""
     out, title = {"": []}, ""
@@ -118,7 +122,7 @@ def examples():
     for path, thing in things.items():
         for test in finder.find(thing, path, globs={}):
             if test.examples:
-                yield pytest.param(test, id=path)
+                yield pytest.param(test, id=path, marks=pytest.mark.slow if path in SLOW else ())
 
 
 @pytest.mark.filterwarnings("ignore:.*R-hat", "ignore:.*effective")  # chains of examples are short

@@ -99,6 +99,7 @@ def run_command(line):
     assert main([*words[1:], *ADDED.get(words[1], [])]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("language", "code"), list(examples()))
 def test_an_example_runs(language, code, workplace, monkeypatch):
     monkeypatch.chdir(workplace)

@@ -58,14 +58,11 @@ def test_a_regression_shows_its_parameters(lasso):
     assert str(parameter).replace("<", "&lt;").replace(">", "&gt;") in shown
 
 
-def test_an_estimator_that_is_not_fitted_shows_its_call():
+def test_calls_and_digits_of_estimators():
     for estimator in (mmgibbs.HorseshoeProbit(chains=3), MixedModel(traits="<y>")):
         shown = estimator._repr_html_()
         Balanced(shown)
         assert type(estimator).__name__ in shown and "<table" not in shown and "<y>" not in shown
-
-
-def test_digits_follow_the_error():
     summary = {
         "parameter": np.array(["a"]), "mean": np.array([1.23456]), "sd": np.array([0.012]), "hpd_low": np.array([1.2]),
         "hpd_high": np.array([np.nan]), "ess_bulk": np.array([1234.5]), "rhat": np.array([1.0]),

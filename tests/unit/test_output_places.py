@@ -269,10 +269,12 @@ def test_what_no_run_has_written_stays(tmp_path):
         check_run_directory(tmp_path, overwrite=True)
     (tmp_path / "run.log").write_text("2026-03-01 10:00:00  begun by process 7\n")  # of a run killed at once
     assert check_run_directory(tmp_path, overwrite=True) == tmp_path
-    lock = tmp_path / ".lock"
+    other = tmp_path / "other"
+    other.mkdir()
+    lock = other / ".lock"
     lock.write_text("mine")
     with pytest.raises(ConfigError, match="holds .lock, which no run wrote"):
-        check_run_directory(tmp_path)
+        check_run_directory(other)
     for text in ("", "7 on farm since 2026-03-01 10:00:00\n"):  # of a run that was killed
         lock.write_text(text)
-        assert check_run_directory(tmp_path) == tmp_path
+        assert check_run_directory(other) == other

@@ -89,6 +89,7 @@ def test_all_wrong_parents_are_found_and_no_true_one(case):
         both = ~np.isnan(a) & ~np.isnan(b)
         assert (row["opposing"], row["compared"]) == (int((np.abs(a - b)[both] == 2).sum()), int(both.sum()))
         assert row["opposing"] > row["limit"] and row["share"] == row["opposing"] / row["compared"]
+    assert case["described"].parentage.duplicates.select("first", "second", "different").rows() == [("o4", "o5", 0)]
 
 
 def test_the_true_parents_are_the_most_likely(case):
@@ -102,10 +103,6 @@ def test_the_true_parents_are_the_most_likely(case):
     assert likely["born_before"].all()
     named = case["described"].parentage.conflicts.select("progeny", "role", "most_likely").iter_rows()
     assert all(expected[progeny, role] == candidate for progeny, role, candidate in named)
-
-
-def test_animals_with_the_same_genotypes(case):
-    assert case["described"].parentage.duplicates.select("first", "second", "different").rows() == [("o4", "o5", 0)]
 
 
 def test_files_page_and_command(case, capsys):

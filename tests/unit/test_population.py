@@ -118,7 +118,7 @@ def test_bounds_of_the_effective_number_of_ancestors(monkeypatch):
     np.testing.assert_allclose(bounds["lowest"], 1 / (squares + (1 - shares.sum()) * shares[-1]))
 
 
-def test_a_code_for_unknown_is_named_with_the_option_that_takes_it(tmp_path, capsys):
+def test_codes_of_unknown_parents_are_named_with_the_option_that_takes_them(tmp_path, capsys):
     (tmp_path / "dots.csv").write_text("id,sire,dam\na,.,.\nb,.,.\nc,a,b\nd,a,.\n")
     (note,) = [n for n in mmgibbs.describe_pedigree(tmp_path / "dots.csv").notes if n.startswith("warning: ")]
     assert "'.' (5 times), a parent without a row, is taken for an unknown parent: add it to unknown; " in note
@@ -126,6 +126,14 @@ def test_a_code_for_unknown_is_named_with_the_option_that_takes_it(tmp_path, cap
     assert "is taken for an unknown parent: add it to --unknown; " in capsys.readouterr().err
     assert main(["pedigree", str(tmp_path / "dots.csv"), "--unknown", ",."]) == 0
     assert "warning" not in capsys.readouterr().err
+    rows = [f"A{i},{CODES[i % 6]},{CODES[(i + 1) % 6]}" for i in range(60)]
+    (tmp_path / "c.csv").write_text("\n".join(["id,sire,dam", *rows, "B1,A1,A2", "B2,A1,x9", ""]))
+    described = mmgibbs.describe_pedigree(tmp_path / "c.csv")
+    assert described.facts["animals"] == 63 and described.facts["without_parents"] == 61  # x9 is a founder
+    assert any("are taken for an unknown parent: add them to unknown" in note for note in described.notes)
+    described = mmgibbs.describe_pedigree(tmp_path / "c.csv", unknown=(*CODES, "x9"))
+    assert described.facts["animals"] == 62 and described.facts["one_parent"] == 1
+    assert not any(note.startswith("warning") for note in described.notes)
 
 
 def with_groups(tmp_path, names=("UPG_1", "UPG_2", "UPG_3")):
@@ -166,17 +174,6 @@ def test_a_column_of_groups_is_suggested_and_counted(capsys):
 
 
 CODES = (".", "-9", "NA", "0", "", "unknown")
-
-
-def test_codes_of_unknown_parents(tmp_path):
-    rows = [f"A{i},{CODES[i % 6]},{CODES[(i + 1) % 6]}" for i in range(60)]
-    (tmp_path / "c.csv").write_text("\n".join(["id,sire,dam", *rows, "B1,A1,A2", "B2,A1,x9", ""]))
-    described = mmgibbs.describe_pedigree(tmp_path / "c.csv")
-    assert described.facts["animals"] == 63 and described.facts["without_parents"] == 61  # x9 is a founder
-    assert any("are taken for an unknown parent: add them to unknown" in note for note in described.notes)
-    described = mmgibbs.describe_pedigree(tmp_path / "c.csv", unknown=(*CODES, "x9"))
-    assert described.facts["animals"] == 62 and described.facts["one_parent"] == 1
-    assert not any(note.startswith("warning") for note in described.notes)
 
 
 def test_effective_size_of_an_old_strain(tmp_path):

@@ -69,7 +69,7 @@ def test_every_column_command_and_public_name_is_in_the_reference(pages):
     assert all(re.search(rf"^::: [\w.]+\.{name}$", python, re.MULTILINE) for name in mmgibbs.__all__)
 
 
-def test_links_out_of_the_pages_lead_to_pages_or_become_text(hooks):
+def test_links_and_the_first_page(hooks):
     page = page_at("explanation/theory.md")
     source = "[a](../../mmgibbs/cli.py), [b](../../configs/beef.yaml), [c](../../CONTRIBUTING.md#tests), "
     source += "[d](../tutorials/reml.md#x), [e](engines.md), ![f](packages.svg), [g](../notebooks/dairy.ipynb)"
@@ -77,9 +77,6 @@ def test_links_out_of_the_pages_lead_to_pages_or_become_text(hooks):
         "a, [b](../reference/examples.md#beef), [c](../contributing.md#tests), "
         "[d](../tutorials/reml.md#x), [e](engines.md), ![f](packages.svg), [g](../notebooks/dairy.md)"
     )
-
-
-def test_the_first_page_begins_with_the_readme(hooks):
     page = page_at("README.md")
     text = hooks.on_page_markdown((ROOT / "docs" / "README.md").read_text(encoding="utf-8"), page)
     assert text.startswith("# mmgibbs\n") and "pip install ." in text and "\n## Documentation\n" in text

@@ -118,7 +118,7 @@ def reader(tmp_path, monkeypatch):
     return lambda short: Reader(tmp_path, monkeypatch, short)
 
 
-@pytest.mark.parametrize("path", first(8, TUTORIALS), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", first(3, TUTORIALS), ids=lambda p: p.stem)
 def test_tutorial_runs_with_short_chains(path, reader):
     reader(short=True).read(path.read_text(encoding="utf-8"))
 

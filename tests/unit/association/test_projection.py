@@ -184,12 +184,22 @@ def scan_source(projection, source, limits, exact):
     return scan(lambda chromosome: projection, genotypes, chunks, exact, 1)
 
 
-def test_a_scan_leaves_out_what_cannot_be_tested():
+def test_scans_leave_out_what_cannot_be_tested_and_count_missing_genotypes_as_the_mean():
     projection = projection_of(models.example("univariate_animal"))
     found = scan_source(projection, source_of(projection.n_animals), Limits(0.05, 0.9), True)
     assert found.left_out[[7, 8, 9]].tolist() == ["does not vary", "minor allele frequency", "call rate"]
     assert np.isnan(found.tests.effect[[7, 8, 9]]).all() and found.is_exact[found.left_out == ""].all()
     assert np.isfinite(found.tests.effect[found.left_out == ""]).all()
+    projection = projection_of(models.example("univariate_animal"))
+    m = projection.n_animals
+    source = source_of(m)
+    found = scan_source(projection, source, Limits(0.0, 0.0), True)
+    j = int(np.flatnonzero((source.codes == 3).any(axis=1) & (found.left_out == ""))[0])
+    copies = np.where(source.codes[j] == 3, np.nan, source.codes[j].astype(float))
+    x = np.nan_to_num(copies - np.nanmean(copies))[:, None]
+    scores, information = dense_scores(models.example("univariate_animal"), x)
+    np.testing.assert_allclose(found.tests.effect[j, 0], scores[0, 0] / information[0, 0, 0], rtol=1e-8)
+    np.testing.assert_allclose(found.frequency[j], np.nanmean(copies) / 2)
 
 
 def test_calibrated_tests_are_near_exact_ones():
@@ -201,19 +211,6 @@ def test_calibrated_tests_are_near_exact_ones():
     assert abs(np.median(ratio) - 1) < 0.05 and calibrated.calibration.n_snps == 100
     assert ratio.std() < calibrated.calibration.variation[0]  # of errors, half of that of variances
     np.testing.assert_allclose(exact.effective_tests, calibrated.effective_tests)
-
-
-def test_missing_genotypes_count_as_the_mean():
-    projection = projection_of(models.example("univariate_animal"))
-    m = projection.n_animals
-    source = source_of(m)
-    found = scan_source(projection, source, Limits(0.0, 0.0), True)
-    j = int(np.flatnonzero((source.codes == 3).any(axis=1) & (found.left_out == ""))[0])
-    copies = np.where(source.codes[j] == 3, np.nan, source.codes[j].astype(float))
-    x = np.nan_to_num(copies - np.nanmean(copies))[:, None]
-    scores, information = dense_scores(models.example("univariate_animal"), x)
-    np.testing.assert_allclose(found.tests.effect[j, 0], scores[0, 0] / information[0, 0, 0], rtol=1e-8)
-    np.testing.assert_allclose(found.frequency[j], np.nanmean(copies) / 2)
 
 
 def test_calibrated_tests_near_significance_are_exact(monkeypatch):

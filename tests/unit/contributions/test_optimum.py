@@ -146,16 +146,13 @@ def test_many_free_candidates_are_solved_by_the_sparse_inverse(monkeypatch):
     np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
-def test_limits_that_leave_no_choice():
+def test_limits_that_leave_no_choice_and_parts_of_the_search():
     K, _, b, _ = simulated(2, m=4)
     limits = Limits(np.array([True, False, True, False]), np.zeros(4), np.full(4, 0.25))
     plan = ActiveSet(K, limits, select_best(b, limits)).solve(b, 1.0)
     assert plan.contributions.tolist() == [0.25] * 4
     fixed = Limits(limits.is_male, np.full(4, 0.25), np.full(4, 0.25))
     assert ActiveSet(K, fixed, select_best(b, fixed)).solve(b, 1.0).contributions.tolist() == [0.25] * 4
-
-
-def test_parts_of_the_search():
     limits = Limits(np.array([True] * 3 + [False]), np.array([0, 0.1, 0, 0]), np.array([0.3, 0.3, 0.3, 0.5]))
     np.testing.assert_allclose(select_best(np.array([3.0, 1.0, 2.0, 0.0]), limits), [0.3, 0.1, 0.1, 0.5])
     rng = np.random.default_rng(4)

@@ -81,12 +81,43 @@ def test_solutions_and_levels_lead_back_to_the_solutions_of_the_run(exported):
     assert all(found[k] == (0.0, 0.0) for k in of_groups if k[1] == "maternal" and k[3] == "y1")
 
 
-def test_effects_are_numbered_as_they_stand(exported):
+def test_effects_are_numbered_and_samples_stand_at_the_positions_of_postind(exported):
     levels = read_levels(exported[1])
     numbered = list(dict.fromkeys((r["effect"], r["term"], r["name"]) for r in levels))
     assert [" ".join(row).strip() for row in numbered] == [
         "1 herd", "2 age x^1", "3 age x^2", "4 genetic direct", "5 genetic maternal", "6 permanent_environment"
     ]  # fmt: skip
+    run_folder, files = exported
+    samples = np.loadtxt(files / "postgibbs_samples")
+    n = 6 + 3 + 3  # genetic, permanent environment, residual
+    assert samples.shape == (2 * 4, 3 + n)
+    assert np.array_equal(samples[:, 0], np.arange(1, 9)) and (samples[:, 2] == n).all()
+    sweeps = samples[:4, 1]
+    assert np.array_equal(np.diff(sweeps), [2, 2, 2]) and np.array_equal(samples[4:, 1], sweeps + 11)
+
+    matrices, title = {}, None
+    for line in (files / "postind").read_text().splitlines():
+        if "matrix" in line:
+            title = line.strip()
+            matrices[title] = []
+        else:
+            matrices[title].append([int(word) for word in line.split()])
+    assert list(matrices) == ["G matrix for effect = 4 5", "G matrix for effect = 6", "R matrix"]
+    draws = read_finished(run_folder).draws
+    names = {
+        "G matrix for effect = 4 5": ("genetic", ["direct:y1", "direct:y2", "maternal:y2"]),
+        "G matrix for effect = 6": ("permanent_environment", ["y1", "y2"]),
+        "R matrix": ("residual", ["y1", "y2"]),
+    }
+    for title, (term, components) in names.items():
+        positions = np.array(matrices[title])
+        assert not np.tril(positions, -1).any()
+        for i, a in enumerate(components):
+            for j, b in enumerate(components[i:], i):
+                name = f"{term}.var[{a}]" if i == j else f"{term}.cov[{a},{b}]"
+                expected = draws[name].ravel() if name in draws else np.zeros(8)  # a covariance that the model has not
+                np.testing.assert_allclose(samples[:, 2 + positions[i, j]], expected, rtol=1e-12, err_msg=name)
+    assert "permanent_environment.cov[y1,y2]" not in draws
 
 
 def test_effects_of_an_import_keep_their_numbers_where_columns_differ_by_trait(tmp_path):
@@ -130,40 +161,6 @@ def test_terms_of_other_names_and_of_the_same_trait_are_effects_of_their_own():
     assert numbers(["effect1_col2", "effect2_col7"], ["y1", "y2"]) == apart
     assert numbers(["herd_col2", "herd_col7"], ["y1", "y2"]) == apart
     assert numbers(["effect1", "effect2"], ["y1", "y2"]) == apart
-
-
-def test_samples_stand_at_the_positions_of_postind(exported):
-    run_folder, files = exported
-    samples = np.loadtxt(files / "postgibbs_samples")
-    n = 6 + 3 + 3  # genetic, permanent environment, residual
-    assert samples.shape == (2 * 4, 3 + n)
-    assert np.array_equal(samples[:, 0], np.arange(1, 9)) and (samples[:, 2] == n).all()
-    sweeps = samples[:4, 1]
-    assert np.array_equal(np.diff(sweeps), [2, 2, 2]) and np.array_equal(samples[4:, 1], sweeps + 11)
-
-    matrices, title = {}, None
-    for line in (files / "postind").read_text().splitlines():
-        if "matrix" in line:
-            title = line.strip()
-            matrices[title] = []
-        else:
-            matrices[title].append([int(word) for word in line.split()])
-    assert list(matrices) == ["G matrix for effect = 4 5", "G matrix for effect = 6", "R matrix"]
-    draws = read_finished(run_folder).draws
-    names = {
-        "G matrix for effect = 4 5": ("genetic", ["direct:y1", "direct:y2", "maternal:y2"]),
-        "G matrix for effect = 6": ("permanent_environment", ["y1", "y2"]),
-        "R matrix": ("residual", ["y1", "y2"]),
-    }
-    for title, (term, components) in names.items():
-        positions = np.array(matrices[title])
-        assert not np.tril(positions, -1).any()
-        for i, a in enumerate(components):
-            for j, b in enumerate(components[i:], i):
-                name = f"{term}.var[{a}]" if i == j else f"{term}.cov[{a},{b}]"
-                expected = draws[name].ravel() if name in draws else np.zeros(8)  # a covariance that the model has not
-                np.testing.assert_allclose(samples[:, 2 + positions[i, j]], expected, rtol=1e-12, err_msg=name)
-    assert "permanent_environment.cov[y1,y2]" not in draws
 
 
 def test_coefficients_of_a_random_regression_go_before_traits():

@@ -380,6 +380,8 @@ def test_the_function_makes_the_model_of_its_arguments():
     assert isinstance(model, mmgibbs.Model)
     assert model.analysis == mmgibbs.Model(*arguments, **keywords).analysis
     assert inspect.signature(mmgibbs.model).parameters == inspect.signature(mmgibbs.Model).parameters
+    analysis, _ = translate_formula("fleece_weight ~ 1", SHEEP / "shearings.csv", weights="staples", name="w")
+    assert (analysis["name"], analysis["data"]["weights"]) == ("w", "staples")
 
 
 def test_without_formulaic_the_message_says_what_to_install(monkeypatch):
@@ -435,8 +437,3 @@ def test_init_without_a_check_looks_at_the_columns_alone(tmp_path, monkeypatch, 
     for family, message in (("cases=", "expected TRAIT=TYPE"), ("case=count", "no trait 'case'")):
         assert main(["init", "r.csv", *formula, "--family", family, "--output", "b.yaml"]) == 2
         assert message in capsys.readouterr().err
-
-
-def test_translation_keeps_weights_and_names():
-    analysis, _ = translate_formula("fleece_weight ~ 1", SHEEP / "shearings.csv", weights="staples", name="w")
-    assert (analysis["name"], analysis["data"]["weights"]) == ("w", "staples")

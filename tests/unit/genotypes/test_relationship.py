@@ -62,12 +62,22 @@ def test_columns_of_some_animals(monkeypatch, make, scaled, single):
     assert found.arithmetic.startswith("products of 64 SNPs" if single else "double")
 
 
-def test_snps_without_variance_are_no_part_of_the_mean():
+def test_edges_of_relationships():
     store, M, p = case()
     p = p.copy()
     p[:40] = 0.0
     Z = (M - 2 * p)[:, 40:] / np.sqrt(2 * p * (1 - p))[40:]
     np.testing.assert_allclose(vanraden_2(store, p, M.mean(axis=0)).matrix, Z @ Z.T / 260, atol=1e-12)
+    matrix = np.arange(49.0).reshape(7, 7)
+    expected = np.tril(matrix) + np.tril(matrix, -1).T
+    fill_upper(matrix, block=3)
+    np.testing.assert_array_equal(matrix, expected)
+    codes, _ = codes_and_dosages(50, 20, seed=3)
+    codes[:, 4] = 3
+    store = stored(PackedGenotypes, codes)
+    dosages = np.where(codes == 3, np.nan, codes.astype(float))
+    mean = np.nanmean(dosages, axis=1)
+    assert np.abs(vanraden_1(store, mean / 2, mean).matrix[4]).max() < 1e-6
 
 
 def test_dominance():
@@ -89,23 +99,6 @@ def test_products_of_blocks_in_single_precision(monkeypatch):
     assert found.arithmetic.startswith("products of 64 SNPs in single precision")
     np.testing.assert_allclose(found.matrix, double, atol=3e-6)
     np.testing.assert_array_equal(found.matrix, found.matrix.T)
-
-
-def test_the_upper_triangle_is_the_lower_one():
-    matrix = np.arange(49.0).reshape(7, 7)
-    expected = np.tril(matrix) + np.tril(matrix, -1).T
-    fill_upper(matrix, block=3)
-    np.testing.assert_array_equal(matrix, expected)
-
-
-def test_a_store_of_nothing_known():
-    """A missing genotype is the mean of its SNP: an animal without any is related to no one more than the average."""
-    codes, _ = codes_and_dosages(50, 20, seed=3)
-    codes[:, 4] = 3
-    store = stored(PackedGenotypes, codes)
-    dosages = np.where(codes == 3, np.nan, codes.astype(float))
-    mean = np.nanmean(dosages, axis=1)
-    assert np.abs(vanraden_1(store, mean / 2, mean).matrix[4]).max() < 1e-6
 
 
 @pytest.fixture

@@ -96,9 +96,6 @@ def test_parameters_are_those_of_the_summary(page, run):
     of = "genetic.var[direct:weaning]"
     assert as_number(seen[of]["High"]) == pytest.approx(summary[of]["hpd_high"], abs=0.051)
     assert "R-hat" not in seen["litter.var[birth]"]  # held at its value
-
-
-def test_the_line_at_0_is_explained_where_it_is_drawn(page, run):
     told = {t.caption: t.note for t in make_parameter_tables(pl.read_parquet(run / "summary.parquet"))}
     assert told["Heritabilities and shares of the phenotypic variance"] == told["Correlations"] == "The thin line is 0."
     assert not any("line" in note for caption, note in told.items() if caption.startswith("Variances"))
@@ -356,7 +353,6 @@ def test_heritabilities_are_shown_after_those_that_mix_worst(tmp_path, monkeypat
 
 
 def test_negative_reliabilities_are_explained_once(tmp_path, page):
-    """However many there are, in however many effects, also those that round to 0; of breeding values alone."""
     folder = write_run(tmp_path / "run")
     solutions = pl.read_parquet(folder / "solutions.parquet")
     r = pl.col("reliability")
@@ -391,10 +387,6 @@ def test_negative_reliabilities_are_explained_once(tmp_path, page):
     assert page.text.count("reliabilities of breeding values") == page.headings.count("Negative reliabilities") == 1
     assert page.text.count("Reliabilities below 0 are explained under Warnings.") >= 3  # tables, and captions
     assert "below 0 are explained" not in positive.text
-
-
-def test_negative_reliabilities_of_other_effects_explain_themselves():
-    """The warning counts levels that are related alone."""
     told = "A reliability is below 0 where the posterior SD of a value is above the SD that the model gives it."
     assert value_words.negative_reliability_words([0.4, None, -0.1], solved=False, warned=False) == told
     of_blup = value_words.negative_reliability_words([-0.1], solved=True, warned=False)

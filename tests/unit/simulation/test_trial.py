@@ -8,11 +8,13 @@ import mmgibbs
 from mmgibbs.simulation import trial
 
 
-def test_every_line_is_in_every_block_of_every_site():
+def test_every_line_is_in_every_block_of_every_site(tmp_path):
     simulated = trial.simulate_trial(23, 3, seed=2)
     counts = simulated.plots.group_by("site", "rep", "line").len()
     assert counts.height == 3 * trial.REPLICATES * 23 and (counts["len"] == 1).all()
     assert simulated.plots.select("site", "row", "column").is_unique().all()
+    draw = lambda seed: trial.simulate_trial(12, 2, seed).plots
+    assert draw(1).equals(draw(1)) and not draw(1).equals(draw(2))
 
 
 def test_values_and_residuals_have_their_variances():
@@ -45,8 +47,3 @@ def test_its_analyses_run(tmp_path):
     assert both.select(pl.corr("mean", "value")).item() > 0.85
     one = mmgibbs.run(tmp_path / "trial" / "one_site.yaml", overrides, directory=tmp_path / "one", progress=False)
     assert one.means.height == 30 and "field.var[yield]" in set(one.summary["parameter"])
-
-
-def test_the_seed_decides(tmp_path):
-    draw = lambda seed: trial.simulate_trial(12, 2, seed).plots
-    assert draw(1).equals(draw(1)) and not draw(1).equals(draw(2))

@@ -83,8 +83,8 @@ def test_what_else_is_in_the_folder(tmp_path):
     (tmp_path / "birth" / "validation.json").write_text(json.dumps({}))
     write_comparison(validation(1), tmp_path, True, lambda text: None)
     assert (tmp_path / "birth" / "validation.json").read_text() == "{}"
-    (tmp_path / ".writing").mkdir()
-    assert output_folder(tmp_path, False) == tmp_path
+    (tmp_path / "killed" / ".writing").mkdir(parents=True)
+    assert output_folder(tmp_path / "killed", False) == tmp_path / "killed"
 
 
 @pytest.mark.parametrize("kind", WRITERS)

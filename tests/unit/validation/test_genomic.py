@@ -86,16 +86,12 @@ def test_each_kind_of_breeding_value_is_compared(found):
     assert statistics(found, "kfold", "genetic+snps")["predictive_ability"] > 0.3
     accuracy = found.table.filter(method="kfold", statistic="accuracy")
     assert accuracy["term"].to_list() == ["genetic+snps"]  # the others lack what training records know
-
-
-def test_young_animals_keep_their_genotypes(found):
-    """No record of theirs is left in the partial data, and their sires have few: the values still differ."""
     p = found.predictions.filter(method="lr", effect="gebv")
     assert p.height == 20 and p["predicted"].n_unique() == 20 and p["predicted"].std() > 0.5
     assert statistics(found, "lr", "snps")["ratio_of_accuracies"] > 0.3
 
 
-def test_expectations_and_where_errors_are_from(found):
+def test_expectations_the_page_and_the_record(found):
     lr = found.table.filter(method="lr", effect="total")
     expected = dict(lr.select("statistic", "expected").iter_rows())
     assert expected["bias"] == 0 and expected["dispersion"] == 1 and expected["accuracy"] is None
@@ -104,9 +100,6 @@ def test_expectations_and_where_errors_are_from(found):
     assert kfold["expected"].to_list() == [None, None, 1.0]
     said = [note for note in found.info["notes"] if "other records inform on snps" in note]
     assert said and "'total' includes them" in said[0]
-
-
-def test_the_page_and_the_record(found):
     page = (found.directory / "validation.html").read_text(encoding="utf-8")
     assert "by sampling, variances too" in page and "snps gebv" in page
     record = json.loads((found.directory / "validation.json").read_text())

@@ -271,8 +271,7 @@ def test_bootstrap_samples_without_an_accuracy_are_counted():
     assert lr.dropped_samples_notes(found, errors, left_out, {"accuracy"}) == []
 
 
-def test_every_block_of_simulated_records_is_another_one(two):
-    """Each has its own stream, the same wherever and whenever it is drawn."""
+def test_every_block_of_simulated_records_has_its_own_numbers(two, monkeypatch):
     whole, partial, focal = two
     term = len(whole.design.terms) - 1
     masked = np.isin(whole.design.terms[term].effects[0].level, focal)
@@ -282,9 +281,6 @@ def test_every_block_of_simulated_records_is_another_one(two):
         assert not np.any(other[..., 1:] == of(0, 3)[..., 1:])
     assert divide_replicates(25, 1000) == [(0, 10), (1, 10), (2, 5)]
     assert divide_replicates(3, 15_000_000) == [(0, 1), (1, 1), (2, 1)]
-
-
-def test_simulated_records_have_other_numbers_than_the_bootstrap_and_the_folds(two, monkeypatch):
     whole, partial, focal = two
     term, seeds, make = len(whole.design.terms) - 1, [], np.random.default_rng
     masked = np.isin(whole.design.terms[term].effects[0].level, focal)

@@ -59,7 +59,7 @@ def found(tmp_path_factory):
     return validate_analysis(config(tmp_path_factory.mktemp("sampled")), Plan(method="kfold", folds=3), progress=False)
 
 
-def test_statistics(found):
+def test_statistics_and_predictions(found):
     table = found.table
     of = lambda trait: table.filter(trait=trait)["statistic"].to_list()
     assert of("alive") == ["auc", "brier", "log_score", "dispersion", "bias"]
@@ -68,10 +68,6 @@ def test_statistics(found):
     assert of("age") == ["concordance"]
     assert table["se"].is_not_null().all() and set(table["se_from"]) == {"folds"}
     assert table.filter(statistic="brier")["expected"].is_not_null().all()
-
-
-def test_predictions(found):
-    """Every record once; probabilities of categories sum to 1; observed are 1 and 0."""
     p = found.predictions
     score = p.filter(trait="score")
     sums = score.group_by("row").agg(pl.col("predicted").sum(), pl.col("observed").sum(), pl.len())

@@ -43,7 +43,7 @@ def table(folder):
     return pl.read_parquet(folder / "out" / "comparison.parquet")
 
 
-def test_each_has_a_folder_and_the_comparison_stands_beside_them(folder):
+def test_each_has_a_folder_and_the_same_folds(folder):
     out = folder / "out"
     assert sorted(p.name for p in out.iterdir()) == sorted(["birth", "weak", *COMPARISON])
     page = (out / "comparison.html").read_text(encoding="utf-8")
@@ -52,16 +52,12 @@ def test_each_has_a_folder_and_the_comparison_stands_beside_them(folder):
     assert "In what the analyses differ" in page and "animal.var[<wbr>birth_weight]" in page
     assert page.count("4 folds, animals at random; ") == page.count("records of animals born from 2003 on left") == 1
     assert "What was validated" in page and "Finished 20" in page and " UTC, mmgibbs\u00a0" in page
-
-
-def test_the_folds_are_the_same(folder):
     one, two = (pl.read_parquet(folder / "out" / name / "predictions.parquet") for name in ("birth", "weak"))
     of = lambda frame: frame.filter(method="kfold").select("row", "fold").sort("row")
     assert of(one).equals(of(two))
 
 
 def test_differences_are_paired_by_fold(folder, table):
-    """From the predictions of the two, written out."""
     values = {}
     for name in ("birth", "weak"):
         p = pl.read_parquet(folder / "out" / name / "predictions.parquet").filter(method="kfold")
@@ -74,10 +70,6 @@ def test_differences_are_paired_by_fold(folder, table):
     assert row["se_of_difference"] == pytest.approx(difference.std(ddof=1) / 2)
     first = table.filter(analysis="birth", method="kfold")
     assert first["difference"].null_count() == first.height
-
-
-def test_dispersion_tells_them_apart(table):
-    """Breeding values shrunk a hundredfold too much."""
     dispersion = table.filter(method="kfold", statistic="dispersion")["estimate"]
     assert dispersion[1] > 10 * abs(dispersion[0])
     assert table.filter(method="lr")["analysis"].unique(maintain_order=True).to_list() == ["birth", "weak"]
