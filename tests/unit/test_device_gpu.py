@@ -308,9 +308,6 @@ def test_every_kind_is_here():
         assert {f"{what} {kind}" for kind in kinds} - names == set()
 
 
-# --------------------------------------------------------------------------------------------------------- regressions
-
-
 REGRESSIONS = {
     "bayesian_lasso": {"response": "gain"},
     "horseshoe_probit": {"response": "ill"},

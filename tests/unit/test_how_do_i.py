@@ -44,8 +44,6 @@ def test_every_marked_fragment_is_read():
     assert PAGE.count("<!-- base: ") == len(list(fragments()))
 
 
-# ------------------------------------------------------------------------------------------------ commands and Python
-
 BLOCK = re.compile(r"^### (.*?)$|^```(sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FEW_SWEEPS = ("chains=2", "burn_in=4", "samples=20", "thin=2", "threads=1")
 SHORT = [word for setting in FEW_SWEEPS for word in ("--set", f"sampler.{setting}")]

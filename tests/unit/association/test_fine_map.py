@@ -179,9 +179,6 @@ def test_the_page_has_the_regions(simulated):
     assert "Regions beyond the threshold: gain" in page and simulated[0].regions["lead_snp"][0] in page
 
 
-# ------------------------------------------------------------------------------------------------ parts
-
-
 def test_regions_that_overlap_are_one():
     places = [("1", 10.0), ("1", 100.0), ("1", 130.0), ("1", 400.0), ("2", 10.0), (None, None), ("1", 115.0)]
     values = pl.DataFrame(places, schema=["chromosome", "position"], orient="row")

@@ -80,9 +80,6 @@ def test_refusals(herd, run, tmp_path):
     assert not (tmp_path / "scan").exists()
 
 
-# ------------------------------------------------------------------------------------------------ chunks
-
-
 def test_chunks_have_every_snp_once(monkeypatch):
     monkeypatch.setattr(chunks, "CHUNK_SNPS", 2)
     chromosome = pl.Series(["10", "2", None, "2", "10", "2", None])

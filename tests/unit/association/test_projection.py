@@ -128,9 +128,6 @@ def test_the_quicker_way_is_taken():
     assert projection.cost(1_000_000) == projection.cost_by_matrix.seconds(1_000_000)
 
 
-# ------------------------------------------------------------------------------------------------ tests
-
-
 def test_tests_of_one_trait_and_of_two():
     tests = compute_tests(np.array([[3.0], [0.0]]), np.array([[[4.0]], [[0.0]]]))
     np.testing.assert_allclose(tests.effect[0], 0.75)

@@ -83,9 +83,6 @@ def test_refused_windows(run, options, words):
         mmgibbs.gwas(run.directory, **options, **QUIET)
 
 
-# ------------------------------------------------------------------------------------------------ environments
-
-
 def test_mean_and_differences_of_environments():
     rng = np.random.default_rng(2)
     root = rng.normal(size=(4, 4))

@@ -334,9 +334,6 @@ def test_decimal_commas_and_missing_values(tmp_path):
         read_side(tmp_path / "b.csv")
 
 
-# ------------------------------------------------------------------------------------------------ likelihood ratio
-
-
 @pytest.mark.parametrize(
     ("statistic", "variances", "covariances"),
     [

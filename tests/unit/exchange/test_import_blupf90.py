@@ -65,11 +65,6 @@ def test_variances_to_be_estimated_are_estimated_by_reml(tmp_path):
     assert load_config(path).sampler.method == "blup"
 
 
-def test_together_the_files_hold_every_keyword():
-    words = {line.split()[0] for case in CASES.values() for line in case.parameters.splitlines() if line.strip()}
-    assert set(KEYWORDS) <= words
-
-
 def test_every_line_told_of_is_a_line_of_the_file(tmp_path):
     for number, case in enumerate(CASES.values()):
         lines = case.parameters.splitlines()
@@ -81,9 +76,6 @@ def test_every_line_told_of_is_a_line_of_the_file(tmp_path):
                 assert keyword in (*KEYWORDS, "OPTION"), said
                 if text.split()[0].rstrip(":") in KEYWORDS and "not stated" not in text:
                     assert keyword == text.split()[0].rstrip(":"), said
-
-
-# ------------------------------------------------------------------------------------------------ groups
 
 
 def shares(animals, unknown):
@@ -161,10 +153,6 @@ def test_an_unknown_parent_without_a_group_is_named_by_row(tmp_path):
         import_blupf90(path)
 
 
-# ------------------------------------------------------------------------------------------------ ids of data and
-# pedigree
-
-
 @pytest.mark.parametrize("name", ["animal model", "joined columns, a header line", "sires and litters"])
 def test_a_pedigree_that_knows_none_of_the_recorded_animals_is_refused(name, tmp_path, capsys):
     """Else every animal would be a founder, and the evaluation one without a pedigree."""
@@ -210,8 +198,6 @@ def test_parents_alone_are_known_animals_but_told_of(tmp_path):
     assert "WARNING: only 0 of the 5 animals of column 9" in import_blupf90(path)[1][0]
 
 
-# ------------------------------------------------------------------------------------------------ mistakes
-
 GOOD = CASES["two traits with models of their own"].parameters
 MISTAKES = [  # what is put in place of what, and how the message begins
     ("RANDOM\n", "RANDON\n", "line 20: found 'RANDON', needed a keyword after the values of EFFECT (line 18); did yo"),
@@ -256,9 +242,6 @@ def test_a_mistake_is_named_by_its_line(old, new, message, tmp_path):
         import_blupf90(path)
     assert "needed" in str(told.value) or "no such file" in str(told.value)
     assert sorted(tmp_path.iterdir()) == before
-
-
-# ------------------------------------------------------------------------------------------------ what a line says
 
 
 def test_what_stands_on_the_line_of_its_keyword_is_taken_too(tmp_path):

@@ -103,9 +103,6 @@ def assert_right(inputs, importer):
     assert not wrong, "\n".join(wrong)
 
 
-# ------------------------------------------------------------------------------------------------ parameter files
-
-
 G, ANOTHER_G = "(CO)VARIANCES\n1.0 0.2\n0.2 0.8", "(CO)VARIANCES\n{}"
 KEYWORDS = ("DATAFILE", "TRAITS", "WEIGHT(S)", "RESIDUAL_VARIANCE", "EFFECT", "FILE_POS", "(CO)VARIANCES")
 

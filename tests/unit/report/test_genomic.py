@@ -113,7 +113,8 @@ def test_without_classes_the_sizes_of_effects_are_shown(tmp_path):
     assert "snps, birth: windows" not in text
 
 
-def test_without_a_map_snps_stand_in_their_order(tmp_path):
+def test_without_a_map_snps_stand_in_their_order(tmp_path, monkeypatch):
+    monkeypatch.undo()  # axes have their labels only when they are drawn
     text = text_of(write_genomic_run(tmp_path / "run", mapped=False))
     assert headings(text)[1].startswith("Genetic variance") and "SNP number" in text and "window number" in text
     assert "Chromosome</th>" not in text and "chromosomes" not in "".join(captions(text))

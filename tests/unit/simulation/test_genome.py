@@ -34,9 +34,6 @@ def bits(haplotypes, loci):
     return np.unpackbits(haplotypes.view(np.uint8), axis=-1, bitorder="little")[:, :, :loci]
 
 
-# ------------------------------------------------------------------------------------------------ gene dropping
-
-
 @pytest.fixture(scope="module")
 def gametes():
     """(20000, loci) which strand each locus of a gamete came from, and the map: the one parent has strands 0 and 1."""
@@ -90,9 +87,6 @@ def test_counts_are_those_of_the_bits(beef):
     assert np.array_equal(allele_counts(g.haplotypes, np.array([64, 7]), some), every[[64, 7]][:, some])
 
 
-# ------------------------------------------------------------------------------------------------ history
-
-
 def test_linkage_disequilibrium_is_that_of_livestock():
     """r^2 of neighbours high, falling with distance, that of unlinked loci as small as the sample allows."""
     where, historic = historic_population(Genome(snps=3000, qtl=4, chromosomes=2), np.random.default_rng(3))
@@ -121,9 +115,6 @@ def test_loci_are_common_and_lie_on_their_chromosomes():
         assert (np.diff(place) >= 0).all() and place[0] >= 0 and place[-1] <= 1
 
 
-# ------------------------------------------------------------------------------------------------ QTL
-
-
 @pytest.mark.parametrize("share", [1.0, 0.4])
 def test_founders_have_the_covariance_matrix_asked_for(share):
     beef = simulate_beef(N, SEED, YEARS, replace(SMALL, qtl_share=share))
@@ -141,9 +132,6 @@ def test_animals_are_those_without_a_genome(beef):
     plain = simulate_beef(N, SEED, YEARS)
     for name in ("sire", "dam", "birth_year", "sex", "herd", "maternal_environment"):
         np.testing.assert_array_equal(getattr(beef, name), getattr(plain, name), err_msg=name)
-
-
-# ------------------------------------------------------------------------------------------------ selection
 
 
 def rise(beef):
@@ -167,9 +155,6 @@ def test_selection_is_of_weights(tmp_path, capsys):
     args = [str(tmp_path / "a"), "--animals", "300", "--years", "5", "--selection", "true"]
     command.main(parser.parse_args(args))
     assert "--selection true" in (tmp_path / "a" / "PROVENANCE.txt").read_text()
-
-
-# ------------------------------------------------------------------------------------------------ files
 
 
 def test_files_say_the_same(beef, folder):
