@@ -96,19 +96,19 @@ def matrix_of(times, n):
 
 
 def dense_S(solver, found):
-    """(S, 1 where a component is in force), kept levels in sweep order."""
+    """S of the kept levels in sweep order."""
     C = matrix_of(solver.times, solver.bounds[-1])
     C[solver._held, solver._held] = 1.0
     kept = np.zeros(len(C), bool)
     for part, own in zip(solver.split(kept), found.positions, strict=True):
         part[own] = True
     A, AI, II = C[np.ix_(kept, kept)], C[np.ix_(kept, ~kept)], C[np.ix_(~kept, ~kept)]
-    return A - AI @ np.linalg.solve(II, AI.T), solver.active[kept] > 0
+    return A - AI @ np.linalg.solve(II, AI.T)
 
 
 def error_of_preconditioner(name):
     solver, found = absorbed(name)
-    S, _ = dense_S(solver, found)
+    S = dense_S(solver, found)
     sizes = [(own.size, len(k_)) for own, (k_, _, _) in zip(found.positions, found.tuples, strict=True)]
     ends = np.cumsum([k for q, k in sizes for _ in range(q)])
     expected = block_diag(*[np.linalg.inv(own[:, last - len(own) : last]) for own, last in blocks_of(S, ends)])

@@ -93,6 +93,7 @@ def test_quadratic_forms_and_residual_products(name):
         assert n.tolist() == [len(e)]
 
 
+@pytest.mark.slow  # compiles every kernel once more
 def test_single_precision_follows_double_for_a_sweep():
     example = models.example("three_traits_maternal")
     single, double = engine_for(example, precision="single"), engine_for(example)

@@ -56,6 +56,7 @@ def test_a_negative_diagonal_is_named(make):
     assert message.startswith("term 'genetic' (") and "level number" in message and "proper priors" in message
 
 
+@pytest.mark.slow  # compiles lanes in single precision
 def test_among_levels_side_by_side(monkeypatch):
     """The structured engine's other way through a colour: many levels at once."""
     monkeypatch.setattr("mmgibbs.engines.coloured.unrolled.UNROLL_FROM", 0)

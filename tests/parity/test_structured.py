@@ -125,6 +125,7 @@ def test_beef_with_lanes(beef, precision, few_levels, monkeypatch):
         np.testing.assert_array_equal(b, c)
 
 
+@pytest.mark.slow  # compiles lanes in single precision
 def test_a_last_group_of_lanes_is_filled_with_identities(beef, monkeypatch):
     """What an earlier group left in unused lanes (factors of nearly singular P) must not look like a level that cannot
     be drawn.

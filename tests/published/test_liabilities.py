@@ -49,7 +49,7 @@ def scores(tmp_path_factory):
         {"score": {"type": "ordinal"}},
         {"fixed": {"herd": flat, "sex": flat}, "random": {"sire": {"relationship": "pedigree"}}},
         {"mode": "fixed", "sire": 1 / 19, "residual": 1},
-        12_000,
+        6_000,
         "gianola_foulley_1983_pedigree.csv",
         ["herd", "sex", "sire"],
     )

@@ -32,7 +32,7 @@ def test_snp_blup_of_mrode(tmp_path):
         {"dyd": {}},
         {"markers": {"snps": section}},
         {"residual": {"start": 245, "fixed": True}},
-        20_000,
+        8_000,
     )
     table = pl.read_parquet(tmp_path / "run" / "markers.parquet")
     effects = [0.08702093, -0.31079216, 0.26246003, -0.08027711, 0.11010812, 0.13908022, 0, 0, -0.06069044, -0.01580233]

@@ -141,8 +141,6 @@ def test_the_page_is_written(beef, tmp_path, monkeypatch):
     assert "would need the draws of every candidate" in text and "Attained %" in text
 
 
-# ------------------------------------------------------------------------------------------------ candidates
-
 DECISIONS = "{top: [10, 40], index: {both: {birth_weight: 2, weaning_weight: 1}}}"
 SAMPLED = replaced(ANALYSIS, "method: blup", "chains: 2, burn_in: 4, samples: 30, thin: 2, checkpoint_every: 5")
 SAMPLED = replaced(SAMPLED, "variances:\n", f"decisions: {DECISIONS}\nvariances:\n  mode: fixed\n")
@@ -289,8 +287,6 @@ def test_a_run_is_told_by_what_the_file_of_candidates_holds(tmp_path):
     assert what[0] == what[1] != what[2]
 
 
-# ------------------------------------------------------------------------------------------------ resumed
-
 RUN = ("run", "analysis.yaml", "--quiet")
 
 
@@ -322,9 +318,6 @@ def test_a_resumed_run_counts_every_draw_once(tmp_path, monkeypatch):
     assert "decisions: MCSE and ESS are left empty: 30 kept draws make batches of 1, needed 8" in " ".join(notes)
     write_files(parts, {"analysis.yaml": replaced(SAMPLED, "top: [10, 40]", "top: [10, 50]")})
     assert "decisions.top" in refused(parts, "--resume")
-
-
-# ------------------------------------------------------------------------------------------------ mistakes
 
 
 @pytest.mark.parametrize(

@@ -74,9 +74,6 @@ def test_a_level_that_cannot_be_drawn_is_named(shim):
         engine.fetch()
 
 
-# ------------------------------------------------------------------------------------------------- races and resources
-
-
 MAIN = """
 typedef mmgibbs::Dense<double> Dense;
 int main() {
@@ -139,6 +136,7 @@ def test_no_race_in_a_tile_and_every_barrier_is_needed(tmp_path, dense_text):
         assert not outcome.has_ended or outcome.races or outcome.printed != complete.printed, place
 
 
+@pytest.mark.slow
 def test_registers_and_shared_memory():
     """Of one to three components hardly anything is spilled."""
     text = source(np.dtype(np.float32), np.dtype(np.uint8))

@@ -18,16 +18,18 @@ def machine_code(specialisations, n_traits: int, real, pattern, architecture: st
     return code
 
 
-@pytest.mark.parametrize("architecture", ["sm_90"])
-def test_a_model_of_three_traits(architecture):
+@pytest.mark.slow
+def test_a_model_of_three_traits():
     """Direct and maternal effects, contemporary groups, maternal environment: single precision."""
-    assert len(machine_code([(4, PedigreeLists), (1, IdentityLists)], 3, np.float32, np.uint8, architecture)) > 50_000
+    assert len(machine_code([(4, PedigreeLists), (1, IdentityLists)], 3, np.float32, np.uint8, "sm_90")) > 50_000
 
 
+@pytest.mark.slow
 def test_more_components_and_many_missing_patterns():
     assert len(machine_code([(5, SparseLists)], 2, np.float64, np.uint32, "compute_90", "PTX")) > 50_000
 
 
+@pytest.mark.slow
 def test_sums_of_many_traits_fit_into_shared_memory():
     """Of a term of seven components, and of one; the machine code says so, not PTX."""
     text = source(np.dtype(np.float32), np.dtype(np.uint8))

@@ -168,9 +168,6 @@ def test_scores_of_sampled_reml(monkeypatch):
     np.testing.assert_allclose(found[1], found[0], rtol=1e-6)
 
 
-# ---------------------------------------------------------------------------------------------------------------- runs
-
-
 @pytest.fixture
 def arrays(monkeypatch):
     made = ArraysDevice()
