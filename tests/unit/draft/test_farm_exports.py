@@ -5,7 +5,8 @@ import re
 import numpy as np
 import pytest
 import yaml
-from helpers.farm_exports import STYLES, export, write_clean
+from helpers.farm_exports import export, write_clean
+from helpers.selection import first
 
 import mmgibbs
 from mmgibbs.cli import main
@@ -37,7 +38,7 @@ def clean(tmp_path_factory):
     return solve(made, folder / "run")
 
 
-@pytest.mark.parametrize("language", STYLES)
+@pytest.mark.parametrize("language", first(2, ["German", "English", "French"]))
 def test_one_message_then_the_values_of_the_clean_tables(language, tmp_path, clean, capsys):
     exported = export(language)
     style = exported.style

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from helpers.drafts import ROWS, SAMPLES, accepted, of_sample, write
+from helpers.drafts import ROWS, SAMPLES, accepted, made_of, of_sample, write
 from helpers.selection import first
 from helpers.support import shared_data
 
@@ -33,6 +33,8 @@ CASES = {
     "sheep": (of_sample("sheep", "shearings.csv"), {"fleece_weight"}, {"flock_year"}, {"genetic"}),
 }
 
+TYPES = {"disease": "binary", "longevity": "censored", "mastitis": "count"}
+
 SHARED = {
     "bluetits": ("data/bluetits/BTdata.csv", "data/bluetits/BTped.csv", "tarsus", {"sex", "hatchdate"}),
     "milk": ("data/milk/milk.csv", "data/milk/pedCows.csv", "milk", {"lact", "herd", "dim"}),
@@ -59,11 +61,12 @@ def test_samples(name, tmp_path):
     files, traits, fixed, random = CASES[name]
     analysis = accepted(draft(*files, output=tmp_path / "analysis.yaml"))
     assert {t.name for t in analysis.traits} == traits
+    assert analysis.traits[0].type == TYPES.get(name, "normal")
     assert fixed <= set(analysis.model.fixed) and random <= set(analysis.model.random)
     assert set(analysis.model.markers) == ({"snps"} if name == "genomic" else set())
 
 
-@pytest.mark.parametrize("name", first(5, SHARED))
+@pytest.mark.parametrize("name", first(3, SHARED))
 def test_data_that_the_project_has_not_seen(name, tmp_path):
     records, pedigree, trait, fixed = SHARED[name]
     records = shared_data(records)
@@ -81,7 +84,7 @@ WEIGHTS = "calf,sex,gain\n4,M,4.5\n5,F,2.9\n6,F,3.9\n7,M,3.5\n8,M,5.0\n"  # Mrod
 
 def test_a_textbook_example_runs_as_it_is_drafted(tmp_path):
     """Five records do not determine variances: BLUP at variances that a user then replaces."""
-    made = draft(*write(tmp_path, WEIGHTS, FIVE), output=tmp_path / "a.yaml")
+    made = made_of(tmp_path, WEIGHTS, FIVE)
     text = made.path.read_text(encoding="utf-8")
     assert "write the variances that other studies have found in their place." in text
     assert accepted(made).sampler.method == "blup"
@@ -94,7 +97,7 @@ def test_a_textbook_example_runs_as_it_is_drafted(tmp_path):
 
 def test_few_records_of_counts_have_proper_priors(tmp_path):
     rows = "".join(f"{i},{n}\n" for i, n in zip((4, 5, 6, 7, 8), (0, 3, 1, 0, 7), strict=True))
-    made = draft(*write(tmp_path, "calf,cases\n" + rows, FIVE), output=tmp_path / "a.yaml")
+    made = made_of(tmp_path, "calf,cases\n" + rows, FIVE)
     analysis = accepted(made)
     assert analysis.traits[0].type == "count" and analysis.sampler.method == "gibbs"
     assert "genetic: {prior: {half_t: {}}}" in made.path.read_text(encoding="utf-8")
@@ -102,7 +105,7 @@ def test_few_records_of_counts_have_proper_priors(tmp_path):
 
 def test_an_effect_that_records_lack_is_told_of(tmp_path):
     rows = [row if i % 9 else row.replace(",0,", ",,").replace(",1,", ",,") for i, row in enumerate(ROWS)]
-    made = draft(*write(tmp_path, "animal,sex,herd,weight\n" + "\n".join(rows)), output=tmp_path / "a.yaml")
+    made = made_of(tmp_path, "animal,sex,herd,weight\n" + "\n".join(rows))
     assert any(line.startswith("warning: herd has no value in ") for line in made.said)
     text = made.path.read_text(encoding="utf-8")
     (line,) = [line for line in text.splitlines() if line.startswith("    # herd: {without_value: drop}")]
@@ -110,24 +113,15 @@ def test_an_effect_that_records_lack_is_told_of(tmp_path):
     assert "herd" in accepted(made).model.fixed
 
 
-@pytest.mark.parametrize(
-    ("mark", "form"), [(",", "{:,.2f}"), (" ", "{:,.2f}"), ("'", "{:,.2f}"), (".", "{:,.2f}"), ("\u202f", "{:,.1f}")]
-)
+@pytest.mark.parametrize(("mark", "form"), [(",", "{:,.2f}"), (".", "{:,.2f}"), ("\u202f", "{:,.1f}")])
 def test_separated_thousands_are_understood(mark, form, tmp_path):
     point = "," if mark == "." else "."
     cells = [form.format(4000 + 137.35 * i).replace(",", "_").replace(".", point).replace("_", mark) for i in range(40)]
     rows = "".join(f"a{i};{'mf'[i % 2]};{cell}\n" for i, cell in enumerate(cells))
-    made = draft(*write(tmp_path, "animal;sex;milk\n" + rows), output=tmp_path / "a.yaml")
+    made = made_of(tmp_path, "animal;sex;milk\n" + rows)
     assert not any("guess that" in line for line in made.said)
     y = prepare(load_config(made.path)).design.y[:, 0]
     np.testing.assert_allclose(y - y[0], [137.35 * i for i in range(40)], atol=0.101)
-
-
-def test_types_of_traits(tmp_path):
-    kinds = {"disease": "binary", "longevity": "censored", "mastitis": "count", "beef": "normal"}
-    for name, kind in kinds.items():
-        made = draft(*CASES[name][0], output=tmp_path / f"{name}.yaml")
-        assert load_config(made.path).traits[0].type == kind, name
 
 
 def test_alternatives_are_valid_too(tmp_path):
@@ -167,28 +161,6 @@ def test_ids_that_are_large_numbers_are_described_with_all_their_digits(tmp_path
     assert "from 4900000 to 4900413, 60 different" in text and "e+06" not in text
 
 
-def test_a_table_as_a_spreadsheet_of_europe_writes_it(tmp_path):
-    """Line ends of Windows, semicolons, decimal commas, blank lines, ids with blanks, dates, a row twice."""
-    weights = np.random.default_rng(5).normal(35, 4, 60)
-    born = [f"{1 + i % 28:02}.{1 + i % 7:02}.2020" for i in range(60)]
-    shown = [f"{weight:.1f}".replace(".", ",") for weight in weights]
-    rows = [f"Kalb {i};Hof {i % 3};{born[i]};{shown[i]}" for i in range(60)]
-    lines = ["\ufeffcalf;Betrieb;geboren;Gewicht (kg)", *rows[:20], "", *rows[20:], rows[3], ""]
-    (tmp_path / "daten.csv").write_bytes("\r\n".join(lines).encode())
-    pedigree = ["animal;sire;dam;birth", *(f"Kalb {i};Stier {i % 5};Kuh {i % 20};{born[i]}" for i in range(60))]
-    (tmp_path / "pedigree.csv").write_text("\n".join(pedigree))
-    made = draft(tmp_path / "daten.csv", tmp_path / "pedigree.csv", output=tmp_path / "analysis.yaml")
-    analysis = accepted(made)
-    (trait,) = analysis.traits
-    assert trait.column == "Gewicht (kg)" and trait.type == "normal"
-    assert set(analysis.model.random) == {"genetic"}  # one row twice is no permanent environment
-    said = "\n".join(made.said)
-    assert "numbers with decimal commas from" in said
-    assert "warning: 1 row is the same as an earlier one in every column (row 63): entered twice?" in said
-    births = prepare(analysis).pedigree.birth
-    assert births is not None and 2020 == np.nanmin(births) < np.nanmax(births) < 2021
-
-
 def test_it_never_replaces_a_file_unasked(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("analysis.yaml").write_text("mine")
@@ -211,24 +183,15 @@ def test_a_table_is_no_output(tmp_path):
     assert (tmp_path / "t.csv").read_text().startswith("animal")
 
 
-def test_texts_that_mean_missing_and_unknown_parents(tmp_path):
-    """'.' among numbers is a missing value, '.' among parents an unknown one; animals without a row are added."""
-    rows = [*ROWS, "b1,m,1,.", "b2,f,1,."]
-    pedigree = "id,sire,dam\n" + "\n".join(f"a{i},.,." if i < 10 else f"a{i},a{i % 4},." for i in range(40))
-    made = draft(*write(tmp_path, "animal,sex,herd,weight\n" + "\n".join(rows), pedigree), output=tmp_path / "a.yaml")
-    data = accepted(made).data
-    assert data.missing == ("", "NA", ".") and data.unknown_parent == ("", "NA", "0", ".") and data.add_missing_animals
-
-
 def test_odd_names_are_quoted(tmp_path):
     """Names that YAML or the run folder would take otherwise: no, a colon, one of the reserved names."""
     rows = [f"a{i},{'m' if i % 2 else 'f'},{i % 3},{20 + (i * 7) % 11 + i / 10}" for i in range(60)]
     text = "animal,no sex,residual block,weight: kg\n" + "\n".join(rows)
-    made = draft(*write(tmp_path, text), output=tmp_path / "a.yaml")
+    made = made_of(tmp_path, text)
     analysis = accepted(made)
     assert analysis.traits[0].column == "weight: kg" and "no sex" in analysis.model.fixed
     rows = [row.replace(",", ";") for row in rows]
-    made = draft(*write(tmp_path, "animal;sex;mode;weight,kg\n" + "\n".join(rows)), output=tmp_path / "b.yaml")
+    made = made_of(tmp_path, "animal;sex;mode;weight,kg\n" + "\n".join(rows))
     assert accepted(made).traits[0].column == "weight,kg"
 
 
@@ -274,7 +237,7 @@ def test_the_reason_for_another_method_is_said_and_written(tmp_path):
     """200 records of 3 sires are not few: what is too few are the sires."""
     rows = [f"s{i % 3},{'mf'[i % 2]},{300 + (7 * i) % 40}.5" for i in range(200)]
     pedigree = "id,sire,dam\n" + "\n".join(f"s{i},0,0" for i in range(3))
-    made = draft(*write(tmp_path, "sire,sex,weight\n" + "\n".join(rows), pedigree), output=tmp_path / "a.yaml")
+    made = made_of(tmp_path, "sire,sex,weight\n" + "\n".join(rows), pedigree)
     warning = next(line for line in made.said if line.startswith("warning: REML in place of Gibbs sampling"))
     assert "the records tell it in 2 independent contrasts" in warning and "needed more levels with records" in warning
     text = " ".join(line.lstrip("# ") for line in (tmp_path / "a.yaml").read_text().splitlines())
@@ -283,12 +246,10 @@ def test_the_reason_for_another_method_is_said_and_written(tmp_path):
 
 def test_few_records_and_strange_ids_are_warned_of(tmp_path):
     pedigree = "id,sire,dam\n" + "\n".join(f"x{i},," for i in range(40))
-    made = draft(*write(tmp_path, "animal,sex,herd,weight\n" + "\n".join(ROWS), pedigree), output=tmp_path / "a.yaml")
+    made = made_of(tmp_path, "animal,sex,herd,weight\n" + "\n".join(ROWS), pedigree)
     assert any("too few to estimate variances" in line for line in made.said)
-    assert any(
-        "most animals with records are not in the pedigree: are ids written in the same way" in line
-        for line in made.said
-    )
+    strange = "most animals with records are not in the pedigree: are ids written in the same way"
+    assert any(strange in line for line in made.said)
     assert accepted(made).data.add_missing_animals
 
 
@@ -298,15 +259,7 @@ def test_a_table_without_a_trait_and_a_broken_pedigree(tmp_path):
     with pytest.raises(ConfigError, match="no column looks like a trait"):
         draft(tmp_path / "r.csv", output=tmp_path / "a.yaml")
     with pytest.raises(DataError, match="p.csv row"):
-        draft(*write(tmp_path, "animal,w\na,1.5\nb,2\n", "id,sire,dam\na,b,\nb,a,\n"), output=tmp_path / "a.yaml")
+        made_of(tmp_path, "animal,w\na,1.5\nb,2\n", "id,sire,dam\na,b,\nb,a,\n")
     with pytest.raises(DataError, match="none.csv"):
         draft(tmp_path / "none.csv", output=tmp_path / "a.yaml")
     assert not (tmp_path / "a.yaml").exists()
-
-
-def test_decimal_commas_in_quotation_marks(tmp_path):
-    text = "id,kg,age\n" + "".join(f'a{i},"{50 + i % 9},{i % 7}","{i % 30},5"\n' for i in range(120))
-    (tmp_path / "records.csv").write_text(text)
-    made = draft(tmp_path / "records.csv", output=tmp_path / "analysis.yaml")
-    accepted(made)
-    assert "kg   numbers with decimal commas from 50 to 58.6" in "\n".join(made.said)

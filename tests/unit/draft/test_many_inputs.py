@@ -16,17 +16,16 @@ from helpers.spelled_tables import (
     RECORD_COLUMNS,
     RECORDS,
     Spelling,
+    comma,
     delimited,
+    grouped,
     plain_id,
 )
 
 ROWS, PARENT_ROWS = PLAIN.records(), PLAIN.pedigree()
 NAMES = list(RECORD_COLUMNS)
-MIN_INPUTS = 50
-EACH = pytest.mark.parametrize("every", [7, 1])
 FAT = {"traits": ("fat",)}
 NO_NAMES = ("fixed: column2 column3", PLAIN_EFFECTS[1])  # nothing says what the ages are
-NUMBERS = Spelling(lambda i: str(i + 1))
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +42,9 @@ def right(tmp_path_factory):
     return found
 
 
-def assert_right(cases, folder, right, every):
-    assert len(cases) >= MIN_INPUTS and len({case.name for case in cases}) == len(cases)
+def assert_right(cases, folder, right):
     wrong = []
-    for case in cases[::every]:
+    for case in cases:
         of = right["without age" if case.effects == NO_NAMES else case.options.get("traits", ("milk",))[0]]
         outcome, said = solve_draft(case, folder, of)
         accepted = case.expected.replace("told", "told|refused").split("|")
@@ -77,71 +75,27 @@ def replaced_column(name, value, new_name=None):
     return records(changed(ROWS, lambda row, k: [*row[:j], value(row[j], k), *row[j + 1 :]]), names)
 
 
-def comma(number):
-    return number.replace(".", ",")
-
-
-def grouped(mark, point):
-    def write(number):
-        whole, dot, decimals = number.partition(".")
-        return f"{int(whole):,}".replace(",", mark) + point * bool(dot) + decimals
-
-    return write
-
-
-# ------------------------------------------------------------------------------------------------ text
-
-
 def text_cases():
     cases = []
 
     def add(name, expected="same", text=None, kin=None, **other):
         cases.append(DraftCase(name, expected, text, kin, **other))
 
-    for mark in (",", ";", "\t", "|", "  "):
-        for end in ("\n", "\r\n", "\r"):
-            add(
-                f"separator {mark!r}, end {end!r}",
-                "same",
-                records(separator=mark, end=end),
-                pedigree(separator=mark, end=end),
-            )
     for ending in ("txt", "dat", "tsv", "prn", ""):
         add(f"called .{ending}", "same", records(separator=" "), pedigree(separator=" "), endings=(ending, ending))
     plain, kin = records(), pedigree()
-    quoted = delimited([[f'"{c}"' for c in row] for row in [NAMES, *ROWS]])
-    add("every cell quoted", "same", quoted)
-    add("byte order mark", "same", "\ufeff" + plain, "\ufeff" + kin)
-    add("no last line end", "same", plain[:-1], kin[:-1])
-    add("blank lines", "same", "\n\n" + plain.replace("\n", "\n\n"))
-    add("empty rows of a spreadsheet", "told", plain + ",,,,,\n" * 3)
-    add("Latin-1", "refused", plain.replace("north", "nørre").encode("latin-1"))
-    add("UTF-16", "refused", plain.encode("utf-16"))
-    add("title", "refused", "Milk records of 2024\n" + plain)
     add("comment above the pedigree", "refused", None, "# from the herd book\n" + kin)
-    add("sep=", "refused", "sep=;\n" + records(separator=";"))
-    add("comma behind each row", "same", records([[*r, ""] for r in ROWS], [*NAMES, ""]))
-    add("two empty columns", "same", records([[*r, "", ""] for r in ROWS], [*NAMES, "", ""]))
     add("row numbers without a name", "same", records([[str(k + 1), *r] for k, r in enumerate(ROWS)], ["", *NAMES]))
     add("row numbers named X", "same", records([[str(k + 1), *r] for k, r in enumerate(ROWS)], ["X", *NAMES]))
     add("row numbers from 0", "same", records([[str(k), *r] for k, r in enumerate(ROWS)], ["Unnamed: 0", *NAMES]))
-    add(
-        "row numbers with holes",
-        "same",
-        records([[str(2 * k + 1 + k // 7), *r] for k, r in enumerate(ROWS)], ["rowid", *NAMES]),
-    )
+    holes = [[str(2 * k + 1 + k // 7), *r] for k, r in enumerate(ROWS)]
+    add("row numbers with holes", "same", records(holes, ["rowid", *NAMES]))
     add("row names of R", "refused", records([[f'"{k}"', *r] for k, r in enumerate(ROWS)], separator=" "))
     add("names again", "told", plain + plain)
     add("units below the names", "told", ",".join(NAMES) + "\n,,,d,kg,%\n" + records(names=None))
     add("total below", "told", plain + "Total,,,,412300,\n")
     add("mean below", "told", plain + "Mean,,,,6871.6,\n")
     add("a record twice", "told", plain + plain.splitlines()[9] + "\n")
-    add("reversed", "same", records(ROWS[::-1]), pedigree(PARENT_ROWS[::-1]))
-    add("pedigree reversed", "same", None, pedigree(PARENT_ROWS[::-1]))
-    for order in list(permutations(range(6)))[37::60]:
-        names = [NAMES[j] for j in order]
-        text = records([[r[j] for j in order] for r in ROWS], names)
-        add(f"columns {names}", "same", text, options={"traits": ("milk",)})
     for order in permutations(range(3)):
         names = [PEDIGREE_COLUMNS[j] for j in order]
         add(f"pedigree {names}", "same", None, pedigree([[r[j] for j in order] for r in PARENT_ROWS], names))
@@ -151,12 +105,8 @@ def text_cases():
             rows = [[r[j] for j in order] for r in PARENT_ROWS]
             expected = "same" if names[0] == "id" else "told"  # sire and dam exchanged are the same relationships
             add(f"pedigree {names} without names", expected, None, pedigree(rows, None))
-    add(
-        "pedigree of more columns",
-        "same",
-        None,
-        pedigree([[*r, "2011", "x"] for r in PARENT_ROWS], [*PEDIGREE_COLUMNS, "year", "note"]),
-    )
+    more = [[*r, "2011", "x"] for r in PARENT_ROWS]
+    add("pedigree of more columns", "same", None, pedigree(more, [*PEDIGREE_COLUMNS, "year", "note"]))
     add("no names", "same", records(names=None), effects=NO_NAMES)
     add("no names, nor the pedigree", "same", records(names=None), pedigree(names=None), effects=NO_NAMES)
     for mark in (";", "\t", " "):
@@ -176,12 +126,8 @@ def text_cases():
 
 
 @pytest.mark.slow
-@EACH
-def test_text(tmp_path, right, every):
-    assert_right(text_cases(), tmp_path, right, every)
-
-
-# ------------------------------------------------------------------------------------------------ numbers
+def test_text(tmp_path, right):
+    assert_right(text_cases(), tmp_path, right)
 
 
 def number_cases():
@@ -191,24 +137,20 @@ def number_cases():
         text = records(spelling.records(), separator=separator)
         cases.append(DraftCase(name, expected, text, spelling=spelling, options=options))
 
-    for traits in ({}, FAT):
-        of = "fat" if traits else "milk"
-        add(f"{of}, decimal commas", "same", Spelling(number=comma), **traits)
-        add(f"{of}, decimal commas and tabs", "same", Spelling(number=comma), separator="\t", **traits)
-        add(f"{of}, decimal commas between commas", "told", Spelling(number=comma), separator=",", **traits)
-        for mark in (",", ".", " ", "\u00a0", "\u202f", "'"):
-            point = "," if mark == "." else "."
-            add(f"{of}, thousands {mark!r}", "same|told", Spelling(number=grouped(mark, point)), **traits)
-        for name, expected, write in (
-            ("plus", "same", lambda x: "+" + x),
-            ("exponents", "same", lambda x: f"{float(x):.8e}"),
-            ("zeros behind", "same", lambda x: x + "00"),
-            ("no-break space", "same", lambda x: "\u00a0" + x),
-            ("unit", "told", lambda x: x + " kg"),
-            ("Fortran", "told", lambda x: f"{float(x):.8e}".replace("e", "D")),
-            ("letter for a zero", "told", lambda x: x.replace("0", "O")),
-        ):
-            add(f"{of}, {name}", expected, Spelling(number=write), **traits)
+    add("decimal commas", "same", Spelling(number=comma))
+    add("decimal commas and tabs", "same", Spelling(number=comma), separator="\t", **FAT)
+    add("decimal commas between commas", "told", Spelling(number=comma), separator=",")
+    for mark in (",", ".", " ", "\u00a0", "\u202f", "'"):
+        add(f"thousands {mark!r}", "same|told", Spelling(number=grouped(mark, "," if mark == "." else ".")))
+    for name, expected, write in (
+        ("plus", "same", lambda x: "+" + x),
+        ("exponents", "same", lambda x: f"{float(x):.8e}"),
+        ("no-break space", "same", lambda x: "\u00a0" + x),
+        ("unit", "told", lambda x: x + " kg"),
+        ("Fortran", "told", lambda x: f"{float(x):.8e}".replace("e", "D")),
+        ("letter for a zero", "told", lambda x: x.replace("0", "O")),
+    ):
+        add(name, expected, Spelling(number=write), **FAT)
     for code in ("", "NA", " NA", ".", "-", "*", "NaN", "nan", "null", "NULL", "N/A", "na", "None", "?",
                  "#N/A", "--", "ND", "x", "\\N", "\u2013", "(blank)", "<NA>", "missing", "nv", "n.d.", "...",
                  "#VALUE!", "Inf"):  # fmt: skip
@@ -220,12 +162,8 @@ def number_cases():
 
 
 @pytest.mark.slow
-@EACH
-def test_numbers(tmp_path, right, every):
-    assert_right(number_cases(), tmp_path, right, every)
-
-
-# ------------------------------------------------------------------------------------------------ ids and parents
+def test_numbers(tmp_path, right):
+    assert_right(number_cases(), tmp_path, right)
 
 
 def id_cases():
@@ -251,36 +189,26 @@ def id_cases():
         ("quotes in the records", plain_id, lambda i: f"'{plain_id(i)}'"),
         ("other ids in the records", plain_id, lambda i: f"cow{i}"),
     ):
-        expected = "same" if "floats" in name else "told"
-        spelling = Spelling(other, write)
-        add(name, expected, spelling)
-    for name, expected in (("a record of 0", "told"), ("a record of .", "told"), ("a record without an id", "told")):
-        cell = {"0": "0", ".": ".", "id": ""}[name.split()[-1]]
-        add(name, expected, text=records([*ROWS, [cell, *ROWS[3][1:4], "5511.35", "4.1"]]))
+        add(name, "same" if "floats" in name else "told", Spelling(other, write))
+    for cell in ("0", ".", ""):
+        add(f"a record of {cell!r}", "told", text=records([*ROWS, [cell, *ROWS[3][1:4], "5511.35", "4.1"]]))
     for code in ("0", "", "NA", "00", "0.0", "na", ".", "-", "?", "*", "-9", "-99", "-999", "-1", "UNK", "Unknown",
                  "N/A",
                  "NaN", "NULL", "None", "\\N", "--", "\u2013", "x", "999", "99999", "(null)", "unbekannt", "founder",
                  "0000000", "-0", "nd", "UUUUU"):  # fmt: skip
         add(f"unknown parent {code!r}", "same|told", Spelling(unknown=code))
-        numbers = Spelling(lambda i: str(i + 1), unknown=code)
-        if code not in ("999", "99999"):
-            add(f"unknown parent {code!r} among numbers", "same|told", numbers)
+    for code in ("0", "", "-9", "-999", "0000000", "UNK"):
+        add(f"unknown parent {code!r} among numbers", "same|told", Spelling(lambda i: str(i + 1), unknown=code))
     for names in ("ID Sire Dam", "calf father mother", "Animal_No Sire-ID Dam_ID", "animal sire dam", "Animal SIRE DAM",
                   "indiv pat mat", "IID PID MID", "ego dad mum"):  # fmt: skip
         header = names.split()
         add(f"pedigree named {header}", "same|told", kin=pedigree(names=header))
     add("pedigree named in German", "same", kin=pedigree(names=("Tier", "Vater", "Mutter")))
-    add(
-        "exchanged names",
-        "told",
-        kin=pedigree(names=("id", "dam", "sire")),
-        text=with_column("sire", lambda r, k: parent(r.animal, 0)),
-    )
+    sires = with_column("sire", lambda r, k: parent(r.animal, 0))
+    add("exchanged names", "told", text=sires, kin=pedigree(names=("id", "dam", "sire")))
     add("without founders", "same", kin=pedigree([r for r in PARENT_ROWS if set(r[1:]) != {"0"}]))
     add("an animal twice", "told", kin=pedigree([*PARENT_ROWS, PARENT_ROWS[20]]))
-    add("its own sire", "told", kin=pedigree([*PARENT_ROWS, ["K900", "K900", "0"]]))
     add("a loop", "told", kin=pedigree([*PARENT_ROWS, ["K900", "K901", "0"], ["K901", "K900", "0"]]))
-    add("sire and dam", "told", kin=pedigree([*PARENT_ROWS, ["K900", "K108", "K100"]]))
     add("names of animals again", "told", kin=pedigree() + "id,sire,dam\n")
     for where in ("before", "behind"):
         at = 1 if where == "before" else len(NAMES)
@@ -293,11 +221,8 @@ def id_cases():
             add(f"{name} {where}", "same", text=records(tagged, [*NAMES[:at], name, *NAMES[at:]]))
         numbered = [[*r[:at], str(x.animal + 1), *r[at:]] for r, x in zip(ROWS, RECORDS, strict=True)]
         for name in ("cow_number", "code", "number", "recoded"):
-            add(
-                f"numbers of animals as {name} {where}",
-                "same",
-                text=records(numbered, [*NAMES[:at], name, *NAMES[at:]]),
-            )
+            text = records(numbered, [*NAMES[:at], name, *NAMES[at:]])
+            add(f"numbers of animals as {name} {where}", "same", text=text)
     return cases
 
 
@@ -306,12 +231,8 @@ def parent(animal, which):
 
 
 @pytest.mark.slow
-@EACH
-def test_ids_and_parents(tmp_path, right, every):
-    assert_right(id_cases(), tmp_path, right, every)
-
-
-# ------------------------------------------------------------------------------------------------ columns
+def test_ids_and_parents(tmp_path, right):
+    assert_right(id_cases(), tmp_path, right)
 
 
 def column_cases():
@@ -322,44 +243,23 @@ def column_cases():
 
     herds = {"north": "1", "south": "2", "east": "3"}
     # sexes
-    for female, male in (
-        ("F", "M"),
-        ("f", "m"),
-        ("female", "male"),
-        ("1", "2"),
-        ("2", "1"),
-        ("0", "1"),
-        ("w", "m"),
-        ("cow", "bull"),
-        ("weiblich", "männlich"),
-    ):
-        add(
-            f"sexes {female} {male}",
-            "same",
-            replaced_column("sex", lambda s, k, f=female, m=male: f if s == "F" else m),
-        )
-        add(
-            f"sexes {female} {male} as gender",
-            "same",
-            replaced_column("sex", lambda s, k, f=female, m=male: f if s == "F" else m, "Gender"),
-            effects=("fixed: Gender age herd", "random: genetic permanent_environment"),
-        )
+    sexes = "F M, f m, female male, 1 2, 2 1, 0 1, w m, cow bull, weiblich männlich"
+    for female, male in (pair.split() for pair in sexes.split(", ")):
+        write = lambda s, k, f=female, m=male: f if s == "F" else m
+        add(f"sexes {female} {male}", "same", replaced_column("sex", write))
+    as_gender = ("fixed: Gender age herd", "random: genetic permanent_environment")
+    add("sexes as gender", "same", replaced_column("sex", lambda s, k: s, "Gender"), effects=as_gender)
     for name, some in (
         ("small", str.lower),
         ("blank inside", lambda s: s + "\u200b"),
         ("word", lambda s: {"F": "Female", "M": "Male"}[s]),
     ):
-        add(
-            f"some sexes {name}",
-            "told|different" if name == "word" else "told",
-            replaced_column("sex", lambda s, k, some=some: some(s) if k % 6 == 0 else s),
-        )
+        write = lambda s, k, some=some: some(s) if k % 6 == 0 else s
+        add(f"some sexes {name}", "told|different" if name == "word" else "told", replaced_column("sex", write))
     for code in (".", "?", "U", "0", "NA", "", "unknown", "-9"):
-        add(
-            f"sex {code!r} of some",
-            "told|different" if code in ("U", "0") else "told",
-            replaced_column("sex", lambda s, k, code=code: code if k % 8 == 0 else s),
-        )
+        expected = "told|different" if code in ("U", "0") else "told"
+        write = lambda s, k, code=code: code if k % 8 == 0 else s
+        add(f"sex {code!r} of some", expected, replaced_column("sex", write))
     # herds
     add("herds as numbers", "same", replaced_column("herd", lambda h, k: herds[h]))
     add("herds as long numbers", "same", replaced_column("herd", lambda h, k: f"27600{herds[h]}"))
@@ -367,11 +267,8 @@ def column_cases():
     add("herds as 1 and 1.0", "told", replaced_column("herd", lambda h, k: herds[h] + ".0" * (k % 3 == 0)))
     add("herds as North and north", "told", replaced_column("herd", lambda h, k: h.title() if k % 4 == 0 else h))
     for code in (".", "?", "unknown", "-9", "-999", "NA", ""):
-        add(
-            f"herd {code!r} of some",
-            "told",
-            replaced_column("herd", lambda h, k, code=code: code if k % 8 == 0 else herds[h]),
-        )
+        write = lambda h, k, code=code: code if k % 8 == 0 else herds[h]
+        add(f"herd {code!r} of some", "told", replaced_column("herd", write))
     # ages
     for code in (".", "NA", "", "-9", "-999", "0", "9999"):
         add(f"age {code!r} of some", "told", replaced_column("age", lambda a, k, code=code: code if k % 8 == 0 else a))
@@ -380,35 +277,20 @@ def column_cases():
     add("herd and its name before", "same", with_column("herd_name", lambda r, k: r.herd.title(), 1), effects=None)
     add("sex and its code", "same", with_column("sex_code", lambda r, k: {"F": "2", "M": "1"}[r.sex]))
     add("age in months", "same", with_column("age_months", lambda r, k: f"{int(r.age) / 30.5:.4f}"), effects=None)
-    add(
-        "age in rounded months",
-        "same|told",
-        with_column("age_months", lambda r, k: f"{int(r.age) / 30.5:.0f}"),
-        effects=None,
-    )
+    rounded = with_column("age_months", lambda r, k: f"{int(r.age) / 30.5:.0f}")
+    add("age in rounded months", "same|told", rounded, effects=None)
     add("age squared", "same", with_column("age2", lambda r, k: str(int(r.age) ** 2)))
     add("milk in pounds", "same", with_column("milk_lb", lambda r, k: f"{float(r.milk) * 2.20462:.4f}"))
-    add(
-        "milk in pounds before",
-        "same",
-        with_column("milk_lb", lambda r, k: f"{float(r.milk) * 2.20462:.5f}", 4),
-        effects=None,
-        options={"traits": ("milk",)},
-    )
+    pounds = with_column("milk_lb", lambda r, k: f"{float(r.milk) * 2.20462:.5f}", 4)
+    add("milk in pounds before", "same", pounds, effects=None, options={"traits": ("milk",)})
     add("logarithm of milk", "same", with_column("log_milk", lambda r, k: f"{np.log(float(r.milk)):.6f}"))
     add("milk less its mean", "same", with_column("milk_dev", lambda r, k: f"{float(r.milk) - 6871:.3f}"))
     add("milk again", "same", with_column("milk_copy", lambda r, k: r.milk))
-    add(
-        "rank of milk",
-        "same",
-        with_column("rank", lambda r, k: str(1 + sum(float(o.milk) > float(r.milk) for o in RECORDS))),
-    )
+    rank = lambda r, k: str(1 + sum(float(o.milk) > float(r.milk) for o in RECORDS))
+    add("rank of milk", "same", with_column("rank", rank))
     add("ebv", "same", with_column("ebv", lambda r, k: f"{(r.animal * 37 % 17) - 8.5:.3f}", 1))
-    add(
-        "herd mean",
-        "same",
-        with_column("herd_mean", lambda r, k: {"north": "6711.3", "south": "7011.2", "east": "6899.9"}[r.herd]),
-    )
+    means = {"north": "6711.3", "south": "7011.2", "east": "6899.9"}
+    add("herd mean", "same", with_column("herd_mean", lambda r, k: means[r.herd]))
     # dates and years
     for name, write in (
         ("2011-03-04", "2011-{m:02d}-{d:02d}"),
@@ -426,104 +308,43 @@ def column_cases():
         ("40606", "4{m:02d}{d:02d}"),
     ):
         value = lambda r, k, write=write: write.format(m=1 + k % 12, d=1 + (k * 11) % 28)
-        for column in ("birth_date", "date", "calving", "dob"):
+        for column in ("date", "dob"):
             # months, which are classes, and days since 1900
-            is_used = name in ("201103", "Mar 2011", "40606") and not (
-                column in ("calving", "dob") and name != "Mar 2011"
-            )
+            is_used = name == "Mar 2011" or (column == "date" and name in ("201103", "40606"))
             effects = (f"fixed: {' '.join(sorted(['age', column, 'herd', 'sex']))}", PLAIN_EFFECTS[1])
             expected, effects = ("new", effects) if is_used else ("same", None)
             add(f"{column} {name}", expected, with_column(column, value), effects=effects)
-    add(
-        "a year",
-        "new",
-        with_column("year", lambda r, k: str(2010 + k % 3)),
-        effects=("fixed: age herd sex year", PLAIN_EFFECTS[1]),
-    )
+    years = with_column("year", lambda r, k: str(2010 + k % 3))
+    add("a year", "new", years, effects=("fixed: age herd sex year", PLAIN_EFFECTS[1]))
     # names
-    for name in (
-        "Milk",
-        "MILK",
-        "milk yield",
-        "milk (kg)",
-        "milk[kg]",
-        "Milk_kg",
-        "milk/day",
-        "milk.305",
-        "milk:305",
-        "milk #1",
-        "Milchmenge milk",
-        "mílk yield",
-        "305_milk",
-        "y milk",
-        "'milk'",
-        "milk, kg",
-    ):
+    names = "Milk|MILK|milk yield|milk (kg)|milk[kg]|Milk_kg|milk/day|milk.305|milk:305|milk #1|Milchmenge milk"
+    for name in [*names.split("|"), "mílk yield", "305_milk", "y milk", "'milk'", "milk, kg"]:
         cell = f'"{name}"' if "," in name else name
         add(f"milk named {name}", "same", replaced_column("milk", lambda m, k: m, cell))
-    for name in (
-        "no",
-        "yes",
-        "on",
-        "null",
-        "true",
-        "n",
-        "y",
-        "1st",
-        "~",
-        "residual",
-        "genetic",
-        "mean",
-        "herd*year",
-        "herd & year",
-        "- herd",
-        "? herd",
-        "herd: a",
-    ):
+    names = "no|yes|on|null|true|n|y|1st|~|residual|genetic|mean|herd*year|herd & year|- herd|? herd|herd: a"
+    for name in names.split("|"):
         add(f"herd named {name}", "same", replaced_column("herd", lambda h, k: h, name), effects=None)
-    for name in (
-        "Animal",
-        "ID",
-        "calf",
-        "Tier",
-        "cow",
-        "individual",
-        "animal id",
-        "ANIMAL_ID",
-        "ear tag",
-        "Tag",
-        "lamb",
-        "x",
-        "name",
-    ):
+    names = "Animal|ID|calf|Tier|cow|individual|animal id|ANIMAL_ID|ear tag|Tag|lamb|x|name"
+    for name in names.split("|"):
         add(f"animal named {name}", "same", replaced_column("animal", lambda a, k: a, name))
     add("a column twice", "told", with_column("herd", lambda r, k: r.herd))
     # genotypes beside
-    snps = [
-        [*row, *(str((r.animal * (j + 3) + j) % 3) for j in range(12))] for row, r in zip(ROWS, RECORDS, strict=True)
-    ]
+    snps_of = lambda animal: [str((animal * (j + 3) + j) % 3) for j in range(12)]
+    snps = [[*row, *snps_of(r.animal)] for row, r in zip(ROWS, RECORDS, strict=True)]
     add("SNPs beside", "same", records(snps, [*NAMES, *(f"snp{j}" for j in range(12))]))
     add("rs SNPs beside", "same", records(snps, [*NAMES, *(f"rs{j * 1733 + 1100}" for j in range(12))]))
     # counts and codes
-    add(
-        "parity",
-        "new",
-        with_column("parity", lambda r, k: str(1 + k % 3)),
-        effects=("fixed: age herd parity sex", PLAIN_EFFECTS[1]),
-    )
+    parities = with_column("parity", lambda r, k: str(1 + k % 3))
+    add("parity", "new", parities, effects=("fixed: age herd parity sex", PLAIN_EFFECTS[1]))
     add("a constant", "same", with_column("breed", lambda r, k: "HF"))
     add("an empty column", "same", with_column("remarks", lambda r, k: ""))
     add("remarks", "same", with_column("remarks", lambda r, k: "lame" if k == 7 else "calved twice" if k == 11 else ""))
-    add(
-        "names of people",
-        "same",
-        with_column("farmer", lambda r, k: {"north": "Jones", "south": "Smith", "east": "Olsen"}[r.herd]),
-    )
+    farmers = {"north": "Jones", "south": "Smith", "east": "Olsen"}
+    add("names of people", "same", with_column("farmer", lambda r, k: farmers[r.herd]))
     add("a comment that numbers", "same", with_column("serial", lambda r, k: str(k + 1)))
     return cases
 
 
 @pytest.mark.slow
-@EACH
-def test_columns(tmp_path, right, every):
-    assert_right(column_cases(), tmp_path, right, every)
+def test_columns(tmp_path, right):
+    assert_right(column_cases(), tmp_path, right)

@@ -41,15 +41,12 @@ def test_groups_among_the_parents_are_written_and_can_be_run(tmp_path, records, 
     assert prepared is not None
 
 
-def test_every_code_of_an_unknown_parent_is_found(tmp_path, records):
+def test_codes_of_an_unknown_parent_are_found_or_given(tmp_path, records):
     made, data = init(tmp_path, records, write(tmp_path, CODES, shift=1))
     assert made.refused is None and sorted(data["unknown_parent"]) == sorted(CODES)
     assert "groups" not in data
-
-
-def test_codes_can_be_given(tmp_path, records):
     pedigree = write(tmp_path, ("x9", ""), shift=1)
-    _, data = init(tmp_path, records, pedigree, unknown=["", "x9"])
+    _, data = init(tmp_path, records, pedigree, unknown=["", "x9"], overwrite=True)
     assert data["unknown_parent"] == ["", "x9"]
 
 
