@@ -28,5 +28,4 @@ def folder(tmp_path):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """What the run in one go finds."""
     return found_in_one_go(tmp_path_factory.mktemp("whole"))

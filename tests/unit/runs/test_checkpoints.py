@@ -1,15 +1,9 @@
 """Checkpoint files: whatever happens to them, what is read is whole, or it is not read."""
 
 import os
-import resource
-import signal
-import subprocess
-import sys
-import textwrap
 
 import numpy as np
 import pytest
-from helpers.support import ROOT
 
 from mmgibbs.runs.checkpoints import Checkpoints, CheckpointWriter
 
@@ -150,36 +144,6 @@ def test_clearing(checkpoints):
     assert not checkpoints.folder.exists()
 
 
-LIMITED = """
-    import resource, sys
-    import numpy as np
-    from mmgibbs.runs.checkpoints import Checkpoints
-    from pathlib import Path
-
-    checkpoints = Checkpoints(Path(sys.argv[1]), "this run")
-    checkpoints.write("chain-1", {"x": np.zeros(100)}, {"sweep": 1})
-    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), -1))
-    try:
-        checkpoints.write("chain-1", {"x": np.zeros(100_000)}, {"sweep": 2})
-    except OSError as error:
-        print(error.strerror)
-"""
-
-
-@pytest.mark.skipif(
-    not hasattr(resource, "RLIMIT_FSIZE") or not hasattr(signal, "SIGXFSZ"), reason="needs a limit on file sizes"
-)
-@pytest.mark.parametrize("room", [0, 5_000, 300_000])
-def test_a_file_system_that_takes_no_more(checkpoints, room):
-    """The system itself refuses in the middle of a write; what was there stays, and nothing half is left."""
-    script = textwrap.dedent(LIMITED)
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(checkpoints.folder), str(room)], cwd=ROOT, capture_output=True, text=True
-    )
-    assert (done.returncode, done.stdout.strip()) == (0, "File too large"), done.stderr
-    assert os.listdir(checkpoints.folder) == ["chain-1.npz"] and checkpoints.read("chain-1")[0].facts == {"sweep": 1}
-
-
 def test_a_keeper_writes_when_due_and_tells(checkpoints, monkeypatch):
     told = []
     every = Checkpoints(checkpoints.folder, "this run", 10, "sweeps")
@@ -197,26 +161,14 @@ def test_a_keeper_writes_when_due_and_tells(checkpoints, monkeypatch):
     assert told[2] == (35, None) and every.read("chain-1")[0].facts == {"sweep": 35, "seconds": 1.5}
 
 
-def test_a_keeper_by_the_clock(checkpoints, monkeypatch):
-    """After one minute, two more, four more and so on, up to the time that was asked for."""
+@pytest.mark.parametrize(("asked", "between"), [(5.0, (1, 2, 4, 5, 5)), (0.5, (0.5, 0.5))])
+def test_a_keeper_by_the_clock(checkpoints, monkeypatch, asked, between):
     now = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
-    keeper = CheckpointWriter(Checkpoints(checkpoints.folder, "", 5.0, "minutes"), "chain-1", 0, lambda *_: None)
-    for sweep, minutes in enumerate((1, 2, 4, 5, 5), 1):
+    keeper = CheckpointWriter(Checkpoints(checkpoints.folder, "", asked, "minutes"), "chain-1", 0, lambda *_: None)
+    for sweep, minutes in enumerate(between, 1):
         now[0] += 60 * minutes - 1
         assert not keeper.due(10**6), minutes
         now[0] += 2
         assert keeper.due(1), minutes
-        keeper.save(sweep, STATE, {})
-
-
-def test_a_short_time_between_checkpoints_is_kept(checkpoints, monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr("time.monotonic", lambda: now[0])
-    keeper = CheckpointWriter(Checkpoints(checkpoints.folder, "", 0.5, "minutes"), "chain-1", 0, lambda *_: None)
-    for sweep in (1, 2):
-        now[0] += 29
-        assert not keeper.due(10**6)
-        now[0] += 2
-        assert keeper.due(1)
         keeper.save(sweep, STATE, {})
