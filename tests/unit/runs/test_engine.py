@@ -14,7 +14,6 @@ from helpers.small_analysis import command, replaced, write_files
 from helpers.support import ROOT
 
 from mmgibbs.build import engine as of_runs
-from mmgibbs.build import memory_estimate
 from mmgibbs.build.assemble import assemble
 from mmgibbs.build.engine import choose_engine, estimated_sweeps, joined_components
 from mmgibbs.build.memory_estimate import refuse_sampling_beyond_memory
@@ -23,7 +22,6 @@ from mmgibbs.data.prepare import prepare
 from mmgibbs.engines import costs
 from mmgibbs.errors import ConfigError, DeviceError
 from mmgibbs.likelihood.integrated import IntegratedLikelihood
-from mmgibbs.models.covariance import diagonal_blocks
 from mmgibbs.runs.mixed_model_chains import MixedModelFactory
 from mmgibbs.sampler.memory import bytes_of_results, bytes_per_chain
 from mmgibbs.sampler.schedule import Schedule
@@ -57,7 +55,6 @@ def test_auto_takes_what_was_measured_to_be_the_best(name, engine):
 
 
 def test_neither_cores_nor_threads_nor_memory_have_a_say(first, monkeypatch):
-    """A file and its data give the same chain everywhere."""
     sampler, model = first
     before = choose_engine(sampler, model)
     monkeypatch.setattr(of_runs, "cores", lambda: 64)
@@ -101,7 +98,6 @@ def test_fixed_variances_and_too_many_equations_get_sweeps(first, monkeypatch):
 
 
 def families(records, trait):
-    """Records of full sibs, whose animals have one each."""
     family = [i % 40 for i in range(len(records))]
     ids = [f"a{i}" for i in range(len(records))]
     pedigree = {"id": ids, "sire": [f"s{f}" for f in family], "dam": [f"d{f}" for f in family]}
@@ -132,28 +128,13 @@ def test_a_trait_that_is_not_normal(records, trait, engine):
 def test_what_marginal_cannot_do_with_liabilities_is_refused(tmp_path):
     sampler, model = read("calving_ease")
     named = sampler.model_copy(update={"engine": "marginal"})
-    expected = (
-        "engine marginal with device cpu cannot be combined with trait 'calving_ease', which is not normal, beside"
-    )
-    with pytest.raises(ConfigError, match=expected):
+    with pytest.raises(ConfigError, match="marginal .* cannot be combined with trait 'calving_ease', .* normal"):
         choose_engine(named, model)
     assert "marginal cannot be combined with trait 'calving_ease'" in choose_engine(sampler, model).why
     sampler, model = families([i % 2 for i in range(80)], {"type": "binary"})
     classes = dataclasses.replace(model.design, residual_classes=("a", "b"))
     with pytest.raises(ConfigError, match="residual classes of trait 'y', which is not normal; use engine: serial"):
         choose_engine(sampler.model_copy(update={"engine": "marginal"}), dataclasses.replace(model, design=classes))
-
-
-@pytest.mark.parametrize("name", ["first", "beef", "repeated_records", "covariates", "residual_classes", "weights"])
-def test_what_a_factor_takes_at_least_changes_no_choice(name, monkeypatch):
-    """Counted without an elimination, which is left out where it could not make marginal win."""
-    sampler, model = read(name)
-    joined = joined_components(model)
-    least, cost = costs.least_cost(model.design, *joined), costs.factor_cost(model.design, *joined)
-    assert least.elements <= cost.elements and least.operations <= cost.operations
-    chosen = choose_engine(sampler, model)
-    monkeypatch.setattr(of_runs, "least_cost", lambda *_: costs.FactorCost(0, 0, 0))
-    assert choose_engine(sampler, model).engine.name == chosen.engine.name
 
 
 def test_where_marginal_cannot_win_nothing_is_eliminated(monkeypatch):
@@ -163,18 +144,6 @@ def test_where_marginal_cannot_win_nothing_is_eliminated(monkeypatch):
     chosen = choose_engine(sampler, model)
     assert chosen == whole and "at least " in chosen.why and "at most " in chosen.why
     assert chosen.estimates["marginal"]["without_fill"]
-
-
-def test_components_kept_apart_are_not_counted():
-    """Elements of C that are 0 throughout would make the least too large."""
-    _, model = read("beef")
-    of_terms, of_residuals = joined_components(model)
-    n = model.design.n_equations
-    assert costs.least_cost(model.design, of_terms, of_residuals).elements > 2 * n
-    apart = tuple(None if b is None else diagonal_blocks(sum(map(len, b))) for b in of_terms)
-    assert costs.least_cost(model.design, apart, of_residuals).elements == n
-    alone = tuple(diagonal_blocks(model.design.n_traits) for _ in of_residuals)
-    assert costs.least_cost(model.design, of_terms, alone).elements == n
 
 
 def test_factors_too_large_for_all_chains_at_once_are_never_taken(first, monkeypatch):
@@ -210,30 +179,6 @@ def test_kept_draws_are_those_of_an_autoregression():
         of_lag = ((1 - e) / (1 + e)) ** thin
         expected = 1 / (1 + 2 * sum(of_lag**lag for lag in range(1, 2000))) / thin
         assert of_runs.count_kept(e, thin) == pytest.approx(expected, rel=1e-9)
-
-
-def test_terms_with_many_records_per_level_do_not_compete(first):
-    """Herds of dozens tell their variance from that of animals; levels of few records do not."""
-    _, model = first
-    (number,) = model.random_terms
-    animal = model.design.terms[number]
-    of_herds = lambda herds: dataclasses.replace(
-        animal,
-        name="herd",
-        incidence=dataclasses.replace(
-            animal.incidence,
-            effects=(dataclasses.replace(animal.effects[0], level=(animal.effects[0].level % herds).astype("int32")),),
-        ),
-    )
-
-    def drawn(*terms):
-        design = dataclasses.replace(model.design, terms=(*model.design.terms, *terms))
-        more = (model.covariance(number),) * len(terms)
-        of_terms = dataclasses.replace(model, design=design, covariances=(*model.covariances, *more))
-        return of_runs.drawn_by_sweeps(of_terms)
-
-    assert drawn(of_herds(30)) == drawn() == pytest.approx(of_runs.NORMAL.sweeps)
-    assert drawn(animal) == pytest.approx(drawn() / 4)
 
 
 def test_two_traits_with_four_matrices_are_swept(tmp_path):
@@ -286,21 +231,6 @@ def test_memory_of_marginal_counts_for_every_chain_at_work(first, monkeypatch):
         refuse_sampling_beyond_memory(config, assembled, schedule, 10**15)
 
 
-def test_a_chain_at_work_and_the_table_of_solutions_are_not_there_at_once(first, monkeypatch):
-    _, model = first
-    effects = sum(t.n_levels * t.n_components for t in model.design.terms)
-    table = memory_estimate.TABLE * effects
-
-    def needed(by_a_chain, chains=1):
-        monkeypatch.setattr(memory_estimate, "bytes_per_chain", lambda *of: by_a_chain)
-        return memory_estimate.sampling_bytes(model, Schedule(10, 10, 1, chains=chains), 1000, model.design.y.dtype)
-
-    assert needed(table + 7) == needed(table) + 7 and needed(table) == needed(1)
-    many = [needed(1, chains) for chains in (2, 3, 8, 9)]
-    assert many[3] - many[2] > many[1] - many[0] + 40 * effects  # of many chains pooling needs most
-    assert needed(1) > 1000 + table + 4 * 8 * effects
-
-
 # ------------------------------------------------------------------------------------------------ runs
 
 
@@ -320,7 +250,6 @@ def test_a_run_says_what_it_took_and_why(tmp_path):
 
 
 def begun(folder: Path, monkeypatch) -> dict:
-    """A run that is stopped half-way; what it finds in one go."""
     write_files(folder, {"analysis.yaml": LONG})
     assert command(folder, "run", "analysis.yaml", "--quiet", "--output", "whole").code == 0
     with monkeypatch.context() as patch:

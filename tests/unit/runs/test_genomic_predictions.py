@@ -97,7 +97,6 @@ def test_predictions_with_metafounders(herd, tmp_path):
 
 
 def test_what_needs_no_prediction_errors_is_given_without_them(herd, run, tmp_path, monkeypatch):
-    """A trait that is not normal, and equations whose factor would take too long."""
     records = pl.read_csv(herd.folder / "records.csv")
     records.with_columns(ill=(pl.col("gain") > pl.col("gain").median()).cast(int)).write_csv(tmp_path / "r.csv")
     analysis = herd.analysis(GENOMIC, traits={"ill": {"type": "binary"}}, variances={})
@@ -128,7 +127,6 @@ def test_a_share_of_the_pedigree_that_is_left_out_is_noticed(herd, monkeypatch):
 
 
 def test_a_newer_pedigree(herd, tmp_path):
-    """The run's pedigree has no young animals; theirs is in a newer file."""
     first = herd.pedigree.head(N - len(herd.young))
     first.write_csv(tmp_path / "old_pedigree.csv")
     analysis = herd.analysis(WITH_PEDIGREE)
@@ -235,7 +233,6 @@ def test_their_p_values_are_those_of_single_snps_where_all_are_genotyped(herd, r
 
 
 def test_effects_make_the_values_of_new_animals(herd):
-    """Without a share of anything else, values are copies times effects."""
     relationship = SINGLE_STEP | {"tau": 1.0, "blend": 0.3, "with": "I"}
     old = herd.run("effects", relationship, output={"snp_effects": True})
     made = pl.read_parquet(old.directory / "snp_effects.parquet")

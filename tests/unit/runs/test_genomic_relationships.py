@@ -7,7 +7,6 @@ import pickle
 import numpy as np
 import polars as pl
 import pytest
-from helpers.selection import first
 
 import mmgibbs
 from mmgibbs.data.prepare import prepare
@@ -16,8 +15,6 @@ from mmgibbs.report.finished import read_finished
 from mmgibbs.report.make import make_report
 from mmgibbs.results.columns import meaning
 from mmgibbs.results.genotyped import COMPONENTS, SAMPLE
-from mmgibbs.validation.options import Plan
-from mmgibbs.validation.run import validate_analysis
 
 KNOWN = {"genetic": 2.0, "residual": 1.0}
 SAMPLER = {"chains": 1, "burn_in": 10, "samples": 30, "thin": 1, "seed": 4}
@@ -83,57 +80,46 @@ def assert_same_draws(a, b):
         np.testing.assert_array_equal(*(r.draws["posterior"][name].to_numpy() for r in (a, b)))
 
 
-MATERNAL = {"direct": {"level": "animal"}, "maternal": {"level": "dam", "unknown_level": "omit"}}
-CURVE = {"rr": {"level": "animal", "legendre": {"column": "age", "degree": 1, "range": [1, 5]}}}
-ONE, TWO = 1.0, [[2.0, 0.3], [0.3, 1.0]]
-MODELS = {  # term, traits, variances
-    "two traits": ({"level": "animal"}, ("milk", "fat"), {"genetic": TWO, "residual": TWO}),
-    "maternal": ({"effects": MATERNAL}, ("milk",), {"genetic": TWO, "residual": ONE}),
-    "random regression": ({"effects": CURVE}, ("milk",), {"genetic": TWO, "residual": ONE}),
-}
+TWO = [[2.0, 0.3], [0.3, 1.0]]
 
 
-@pytest.mark.parametrize("model", first(1, MODELS))
-def test_every_model_on_every_engine(tables, tmp_path, model):
-    """The structured engine draws the same with any number of threads; solutions of pcg are those of method blup."""
-    term, traits, variances = MODELS[model]
-    options = {"term": term, "traits": traits, "variances": variances}
+def test_two_traits_on_several_threads(tables, tmp_path):
+    options = {"traits": ("milk", "fat"), "variances": {"genetic": TWO, "residual": TWO}}
     one, two = (run(tables, tmp_path / f"{n}", engine="structured", threads=n, **options) for n in (1, 2))
     assert_same_draws(one, two)
-    for engine in ("serial", "pcg", "marginal"):
-        found = run(tables, tmp_path / engine, engine=engine, **options)
-        assert found.solutions["mean"].is_finite().all()
-    blup = run(tables, tmp_path / "blup", method="blup", **options)
-    reliability = blup.solutions.filter(pl.col("term") == "genetic")["reliability"].drop_nulls()
-    assert len(reliability) and reliability.is_between(-1e-9, 1).all()
+    assert one.solutions["mean"].is_finite().all()
 
 
-@pytest.mark.parametrize("spec", first(1, ["single_step", {"kind": "genomic"}, {"kind": "dominance", "blend": 0.2}]))
 @pytest.mark.parametrize("engine", ["serial", "structured"])
-def test_a_run_in_pieces_is_the_run_in_one_go(tables, tmp_path, spec, engine):
-    own = tables if spec == "single_step" else genotyped_alone(tables)
-    whole = run(own, tmp_path / "whole", spec, engine=engine)
-    first = analysis(own, tmp_path / "parts", spec, engine=engine, samples=15)
+def test_a_run_in_pieces_is_the_run_in_one_go(tables, tmp_path, engine):
+    whole = run(tables, tmp_path / "whole", engine=engine)
+    first = analysis(tables, tmp_path / "parts", engine=engine, samples=15)
     mmgibbs.run(first, progress=False)
-    parts = mmgibbs.run(first, extend=15, progress=False)
-    assert_same_draws(whole, parts)
+    assert_same_draws(whole, mmgibbs.run(first, extend=15, progress=False))
 
 
-def test_animals_without_records_and_without_genotypes_have_solutions(tables, tmp_path):
-    found = run(tables, tmp_path / "run").solutions.filter(pl.col("term") == "genetic")
-    assert set(found["level"]) == {f"a{i}" for i in range(N)}
-    genomic = run(genotyped_alone(tables), tmp_path / "genomic", "genomic").solutions
-    assert set(genomic.filter(pl.col("term") == "genetic")["level"]) == {f"a{i}" for i in range(GENOTYPED)}
+@pytest.fixture(scope="module")
+def whole(tables, tmp_path_factory):
+    return run(tables, tmp_path_factory.mktemp("whole") / "run")
 
 
-def test_what_the_run_says(tables, tmp_path):
-    found = json.loads((run(tables, tmp_path / "run").directory / "run.json").read_text())["relationships"]["genetic"]
+def test_animals_without_records_and_without_genotypes_have_solutions(tables, whole, tmp_path):
+    assert set(whole.solutions.filter(term="genetic")["level"]) == {f"a{i}" for i in range(N)}
+    blup = {"method": "blup", "variances": KNOWN}
+    genomic = run(genotyped_alone(tables), tmp_path / "genomic", "genomic", **blup).solutions
+    assert set(genomic.filter(term="genetic")["level"]) == {f"a{i}" for i in range(GENOTYPED)}
+    reliability = genomic.filter(term="genetic")["reliability"]
+    assert reliability.null_count() == 0 and reliability.is_between(-1e-9, 1).all()
+
+
+def test_what_the_run_says(whole):
+    found = whole.info["relationships"]["genetic"]
     assert (found["words"], found["symbol"], found["degrees_of_freedom"]) == ("single-step", "H", N)
     assert (found["genotyped"], found["snps"], found["blend"], found["with"]) == (GENOTYPED, SNPS, 0.05, "A22")
     assert found["tuned"]["to"] == "A22" and found["inverse_error"] < 1e-8 and found["condition"] > 1
     assert found["pedigree_means"]["diagonal"] > 0.9 and -1 <= found["correlation_off_diagonal"] <= 1
     assert found["diagonal"]["mean"] == pytest.approx(found["pedigree_means"]["diagonal"])
-    assert read_finished(tmp_path / "run").relationships["genetic"]["related"]
+    assert read_finished(whole.directory).relationships["genetic"]["related"]
 
 
 def test_a_core_says_that_the_condition_is_its_own(tables, tmp_path, monkeypatch):
@@ -157,8 +143,9 @@ def test_animals_of_a_core_file_count_once(tables, tmp_path, method):
         core.write_text(text)
         return prepare(mmgibbs.load_config(analysis(tables, tmp_path, kind, method=method, variances=KNOWN)))
 
-    relationship, said = (lambda p: (p.design.terms[-1].relationship, p.design.notes))(prepared("\n".join(once)))
-    assert relationship.facts["core"]["animals"] == 20 and not any("core.txt" in note for note in said)
+    design = prepared("\n".join(once)).design
+    assert design.terms[-1].relationship.facts["core"]["animals"] == 20
+    assert not any("core.txt" in note for note in design.notes)
     again = prepared("\n".join([*once, " a3", "", "a3", "a5 ", ""]))
     assert again.design.terms[-1].relationship.facts["core"]["animals"] == 20
     (note,) = [note for note in again.design.notes if "core.txt" in note]
@@ -172,10 +159,7 @@ def test_a_core_file_that_cannot_be_used(tables, tmp_path):
     asked = analysis(tables, tmp_path, {"kind": "single_step", "core": {"file": str(core)}})
     place = r"\(model.random.genetic.relationship.core.file\)"
     for content, message in [
-        (
-            None,
-            rf"core.txt: cannot be read: No such file or directory; needed the id of an animal on each line {place}",
-        ),
+        (None, rf"core.txt: cannot be read: No such file .*; needed the id of an animal on each line {place}"),
         (b"a1\n\xff\xfe\n", "core.txt: cannot be read: not UTF-8 text; needed the id of an animal on each line"),
         (b" \n\n", rf"core.txt: found no animals; needed the id of one on each line {place}"),
         (b"a1\nnobody\n", "core.txt: found 1 animal without genotypes, such as 'nobody'; needed genotyped animals"),
@@ -198,9 +182,8 @@ def test_another_process_makes_its_own_factors(tables, tmp_path, spec):
         np.testing.assert_array_equal(one, two)
 
 
-def test_pictures_of_the_genotyped(tables, tmp_path):
-    """Files of their own, whose columns are described, and a section of the report; nothing for a pedigree alone."""
-    folder = run(tables, tmp_path / "run").directory
+def test_pictures_of_the_genotyped(tables, whole, tmp_path):
+    folder = whole.directory
     components, sample = (pl.read_parquet(folder / name) for name in (COMPONENTS, SAMPLE))
     assert components.height == GENOTYPED and 0 < components["share_1"][0] < 1
     assert sample.height == GENOTYPED**2 and sample["pedigree"].null_count() == 0
@@ -236,16 +219,6 @@ def test_estimates_by_reml(tables, tmp_path):
     assert found.summary["mean"].is_finite().all()
 
 
-def test_decisions_and_validation(tables, tmp_path):
-    made = analysis(tables, tmp_path / "run", variances=KNOWN)
-    made["decisions"] = {"candidates": "all", "traits": ["milk"], "top": [10]}
-    assert (mmgibbs.run(made, progress=False).directory / "decisions.csv").exists()
-    del made["decisions"]
-    (tmp_path / "young.txt").write_text("\n".join(f"a{i}" for i in range(40, 60)) + "\n")
-    for plan in (Plan(method="kfold", folds=3), Plan(method="lr", focal=str(tmp_path / "young.txt"), replicates=5)):
-        assert validate_analysis(made, plan, output=tmp_path / plan.method, progress=False, report=False) is not None
-
-
 # What is refused
 
 
@@ -260,8 +233,6 @@ def test_genotyped_animals_outside_the_pedigree(tables, tmp_path):
     records = phenotypes.filter(~pl.col("animal").is_in(["a58", "a59"]))
     with pytest.raises(DataError, match="2 genotyped animals are not in the pedigree, such as a58, a59"):
         run((records, *few), tmp_path / "run")
-    with pytest.raises(DataError, match="2 genotyped animals are not in the pedigree, such as a58, a59"):
-        run((records, *few), tmp_path / "run", {"kind": "genomic", "with": "A22"})
     found = run((records, *few), tmp_path / "run", {"kind": "single_step", "outside_pedigree": "drop"})
     notes = json.loads((found.directory / "run.json").read_text())["notes"]
     assert any("such as a58, a59; left out of model.random.genetic" in note for note in notes)
@@ -270,19 +241,11 @@ def test_genotyped_animals_outside_the_pedigree(tables, tmp_path):
 def test_identical_animals_are_named(tables, tmp_path):
     path = tables[2]
     table = pl.read_csv(path)
-    twins = table.with_columns(
-        [
-            pl.when(pl.col("animal") == "a41").then(pl.lit(table[21, c])).otherwise(pl.col(c)).alias(c)
-            for c in table.columns[1:]
-        ]
-    )
-    twins.write_csv(tmp_path / "twins.csv")
+    twin = table[21:22].with_columns(animal=pl.lit("a41"))
+    pl.concat([table.filter(pl.col("animal") != "a41"), twin]).write_csv(tmp_path / "twins.csv")
+    own = (*genotyped_alone(tables)[:2], tmp_path / "twins.csv")
     with pytest.raises(DataError, match="these animals have the same genotypes: a21 and a41"):
-        run(
-            (*genotyped_alone(tables)[:2], tmp_path / "twins.csv"),
-            tmp_path / "run",
-            {"kind": "genomic", "blend": 0, "frequencies": "half"},
-        )
+        run(own, tmp_path / "run", {"kind": "genomic", "blend": 0, "frequencies": "half"})
 
 
 def test_an_engine_without_a_sweep_of_dense_blocks(tables, tmp_path):

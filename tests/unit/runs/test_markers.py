@@ -90,9 +90,8 @@ def test_every_prior(tables, tmp_path, prior):
     assert ("pip_milk" in table.columns) == (prior in ("bayes_b", "bayes_c", "bayes_r"))
 
 
-@pytest.mark.parametrize("prior", ["rr", "bayes_r", "bayes_b"])
+@pytest.mark.parametrize("prior", ["rr", "bayes_r"])
 def test_a_run_in_pieces_is_a_run_in_one_go(tables, tmp_path, prior):
-    """Also where the first piece ends in burn-in's neighbourhood: effects, breeding values and priors are kept."""
     whole = run(tables, tmp_path / "whole", section={"prior": prior})
     run(tables, tmp_path / "pieces", section={"prior": prior}, samples=11)
     config = analysis(tables, tmp_path / "pieces", section={"prior": prior}, samples=11)
@@ -118,15 +117,6 @@ def test_what_cannot_be_combined(tables, tmp_path, sampler):
         run(tables, tmp_path / "run", variances=held, **sampler)
 
 
-def test_beside_a_trait_that_is_not_normal_and_residual_classes(tables, tmp_path):
-    traits = {"milk": {}, "alive": {"type": "binary", "positive": "yes"}}
-    section = {"prior": "bayes_c", "across_traits": "independent"}
-    found = run(tables, tmp_path / "run", traits, section, variances={"residual": {"by": "barn"}})
-    assert finite(found.summary)
-    names = set(found.summary["parameter"])
-    assert {"snps.var[milk]", "snps.var[alive]", "h2[alive|one]", "snps.pi[alive:0]"} <= names
-
-
 def test_without_genotypes(tables, tmp_path):
     with pytest.raises(DataError, match=r"model.markers.snps: \d+ records are of animals without genotypes, such as a"):
         run(tables, tmp_path / "run", section={"without_genotypes": "refuse"})
@@ -141,16 +131,6 @@ def test_without_genotypes(tables, tmp_path):
 def test_the_names_of_an_analysis_are_those_of_the_sampler():
     """Two packages that do not import each other have the same list."""
     assert tuple(priors.PRIORS) == config_of_markers.PRIORS and config_of_markers.GROUP == priors.GROUP
-
-
-def test_two_terms_by_their_own_prior(tables, tmp_path):
-    config = analysis(tables, tmp_path / "run")
-    config["model"]["markers"] = {
-        "all": {"without_genotypes": "keep"},
-        "few": {"without_genotypes": "keep", "prior": "bayes_c", "pi": {"start": [0.9, 0.1], "fixed": True}},
-    }
-    found = mmgibbs.run(config, overwrite=True, progress=False)
-    assert {"all.var[milk]", "few.var[milk]"} <= set(found.summary["parameter"])
 
 
 @pytest.mark.parametrize(
@@ -177,8 +157,3 @@ def test_markers_without_genotypes_are_refused(tables, tmp_path):
     del config["data"]["genotypes"]
     with pytest.raises(ConfigError, match="data.genotypes: missing"):
         mmgibbs.run(config, progress=False)
-
-
-def test_targets_name_them(tables, tmp_path):
-    stop = {"ess": 3, "parameters": ["snps.var*"], "max_samples": 200}
-    assert run(tables, tmp_path / "run", stop=stop).info["stop"]

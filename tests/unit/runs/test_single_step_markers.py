@@ -5,6 +5,7 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
 
 import mmgibbs
 from mmgibbs.data.prepare import prepare
@@ -163,44 +164,45 @@ def test_the_same_chain_on_two_threads_with_the_scale_of_epsilon_moved(data, tmp
     assert "interweaving_acceptance[genetic]" in str(runs[0].draws["sample_stats"])
 
 
-def test_h2_is_that_of_genotyped_animals(data, tmp_path):
+@pytest.fixture(scope="module")
+def sampled(data, tmp_path_factory):
+    path = tmp_path_factory.mktemp("sampled") / "run"
+    changes = {"variances": {}, "sampler": {"chains": 2, "burn_in": 10, "samples": 40, "thin": 1, "seed": 5}}
+    output = {"output": {"directory": str(path), "save_marker_draws": 80}}
+    return mmgibbs.run(analysis(data, path, {"variance": {"share": 0.4}}, **changes, **output), progress=False)
+
+
+def test_h2_is_that_of_genotyped_animals(sampled):
     """They have nothing of the random effect: h2 = var(g) / (var(g) + residual variance), draw by draw."""
-    sampled = {"variances": {}, "sampler": {"chains": 1, "burn_in": 10, "samples": 20, "thin": 1, "seed": 5}}
-    result = mmgibbs.run(analysis(data, tmp_path, {"variance": {"share": 0.4}}, **sampled), progress=False)
+    result = sampled
     of = {name: values.to_numpy() for name, values in result.draws["posterior"].data_vars.items()}
     g, e = of["snps.var[milk]"], of["residual.var[milk]"]
     np.testing.assert_allclose(of["h2[milk]"], g / (g + e), rtol=1e-12)
 
 
-def test_new_animals_get_j_too(data, tmp_path):
+def test_new_animals_get_j_too(data, sampled):
     """The genotyped animals of the run, as if they were new: their totals, deviations and reliabilities are those."""
-    changes = {"variances": {}, "sampler": {"chains": 2, "burn_in": 10, "samples": 40, "thin": 1, "seed": 5}}
-    output = {"output": {"directory": str(tmp_path), "save_marker_draws": 80}}
-    result = mmgibbs.run(analysis(data, tmp_path, {"variance": {"share": 0.4}}, **changes, **output), progress=False)
-    found = mmgibbs.predict(tmp_path, data[2]).values
-    total = found.filter(effect="total").join(result.solutions, on=["term", "effect", "trait", "level"])
+    found = mmgibbs.predict(sampled.directory, data[2]).values
+    total = found.filter(effect="total").join(sampled.solutions, on=["term", "effect", "trait", "level"])
     assert total.height == len(data[3][2])
     for name, tolerance in (("mean", 1e-5), ("sd", 1e-4), ("reliability", 1e-3)):
         np.testing.assert_allclose(total[name], total[f"{name}_right"], rtol=tolerance, atol=tolerance)
     off = found.filter(effect="gebv")["mean"].to_numpy() - found.filter(effect="total")["mean"].to_numpy()
-    slope = result.solutions.filter(term="J")["mean"][0]
+    slope = sampled.solutions.filter(term="J")["mean"][0]
     np.testing.assert_allclose(off, slope, rtol=1e-6)
     assert abs(slope) > 1e-2
 
 
-def test_new_animals_without_some_genotypes(data, tmp_path):
+def test_new_animals_without_some_genotypes(data, sampled, tmp_path):
     """The total of an animal has the variance of the draws of g + J b, and 2pq E(b^2) of each SNP that it lacks."""
-    changes = {"variances": {}, "sampler": {"chains": 2, "burn_in": 10, "samples": 40, "thin": 1, "seed": 5}}
-    output = {"output": {"directory": str(tmp_path / "run"), "save_marker_draws": 80}}
-    mmgibbs.run(analysis(data, tmp_path / "run", {"variance": {"share": 0.4}}, **changes, **output), progress=False)
-    snps = pl.read_parquet(tmp_path / "run" / "markers.parquet").filter("kept")
+    snps = pl.read_parquet(sampled.directory / "markers.parquet").filter("kept")
     p, centre = snps["frequency"].to_numpy(), snps["centre"].to_numpy()
     codes = pl.read_csv(data[2])
     names = snps["snp"].to_list()
     chip = codes.select(codes.columns[0], *names[: len(names) // 2])
     chip.write_csv(tmp_path / "chip.csv")
-    found = mmgibbs.predict(tmp_path / "run", tmp_path / "chip.csv").values.filter(effect="total")
-    with np.load(tmp_path / "run" / "marker_draws.npz") as file:
+    found = mmgibbs.predict(sampled.directory, tmp_path / "chip.csv").values.filter(effect="total")
+    with np.load(sampled.directory / "marker_draws.npz") as file:
         b, v = file["effects.0"].reshape(-1, len(p)).astype(float), float(file["prior_variance.0"])
         slope = file["slope.0"].ravel().astype(float)
     x = np.tile(2 * p - centre, (chip.height, 1))
@@ -226,8 +228,6 @@ def binary(data, path, **sampler):
 
 def test_records_of_a_binary_trait(data, tmp_path):
     """Incidence, heritability and probabilities by their formulas, with the variance that each animal has left."""
-    from scipy import stats
-
     result = mmgibbs.run(binary(data, tmp_path), progress=False)
     d = {name: values.to_numpy() for name, values in result.draws["posterior"].data_vars.items()}
     _, columns, left, j = covariances(data)

@@ -3,7 +3,6 @@
 import numpy as np
 import polars as pl
 import pytest
-from helpers.selection import first
 
 import mmgibbs
 from mmgibbs.build.assemble import assemble
@@ -38,15 +37,7 @@ def analysis(path, section, threads, traits):
 
 @pytest.mark.parametrize(
     ("section", "traits"),
-    first(
-        2,
-        [
-            ({"prior": "bayes_r"}, ("y",)),
-            ({"prior": "bayes_c", "across_traits": "joint"}, ("y", "x")),
-            ({"prior": "rr"}, ("y",)),
-            ({"prior": "bayes_c", "across_traits": "one_by_one"}, ("y", "x")),
-        ],
-    ),
+    [({"prior": "bayes_r"}, ("y",)), ({"prior": "bayes_c", "across_traits": "joint"}, ("y", "x"))],
 )
 def test_the_same_draws(tmp_path, monkeypatch, section, traits):
     monkeypatch.setattr(sweep, "SHARED", 1)
