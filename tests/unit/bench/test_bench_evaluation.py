@@ -42,16 +42,7 @@ def test_values_of_the_file_may_be_set(tmp_path):
 @pytest.mark.parametrize(
     ("name", "more", "steps"),
     [
-        (
-            "disease",
-            (),
-            {
-                "liabilities of pneumonia",
-                "scale prior of animal",
-                "variances on the observed scale",
-                "predicted records",
-            },
-        ),
+        ("disease", (), {"liabilities of pneumonia", "scale prior of animal", "variances on the observed scale"}),
         ("genomic", (), {"SNP effects of snps on birth_weight"}),
         ("selfing", ("--set", "sampler.engine=marginal"), {"variances, location effects integrated out"}),
     ],

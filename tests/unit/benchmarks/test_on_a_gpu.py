@@ -51,7 +51,6 @@ def test_everything_takes_less_than_eight_minutes_by_prediction():
 
 @pytest.mark.slow
 def test_parts_say_why_they_are_not_measured(tmp_path):
-    """Each in a process of its own, whose output and table are files."""
     done = subprocess.run([sys.executable, "-c", EVERYTHING, str(tmp_path)], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     for part in ("recorded", "device"):

@@ -1,44 +1,15 @@
 """What a user hears where there is no GPU, and how the CuPy calls are made: a stand-in for the module `cupy`."""
 
 import builtins
-import subprocess
 import sys
 import types
 
 import numpy as np
 import pytest
-from helpers.support import ROOT
-from reference import models
+from helpers.fake_cupy import CUDARuntimeError, install_cupy
 
-from mmgibbs.engines.hybrid.engine import HybridEngine
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import DeviceError
 from mmgibbs.machine import device
-
-
-class CUDARuntimeError(RuntimeError):
-    pass
-
-
-def install(monkeypatch, driver=13000, needed=13020, devices=1):
-    """A module `cupy` with a runtime that answers so; devices may be an exception."""
-
-    def count():
-        if isinstance(devices, Exception):
-            raise devices
-        return devices
-
-    runtime = types.SimpleNamespace(
-        driverGetVersion=lambda: driver,
-        runtimeGetVersion=lambda: needed,
-        getDeviceCount=count,
-        CUDARuntimeError=CUDARuntimeError,
-    )
-    module = types.ModuleType("cupy")
-    module.cuda = types.SimpleNamespace(runtime=runtime)
-    monkeypatch.setitem(sys.modules, "cupy", module)
-    return module
 
 
 @pytest.fixture
@@ -59,20 +30,11 @@ def test_cupy_missing_says_how_to_install_it(no_cupy):
         device.import_cupy()
 
 
-def test_the_engine_passes_the_message_on(no_cupy):
-    design = models.example("univariate_animal").design
-    with pytest.raises(DeviceError, match="needs CuPy"):
-        HybridEngine(structured_equations(design, partition(design, "colour")), device="gpu")
-
-
 @pytest.mark.parametrize(
     "found, message",
     [
         ({"driver": 0}, "no NVIDIA driver on this machine"),
-        (
-            {"driver": 12040},
-            r"driver for CUDA 12\.4, needed CUDA 13\.2: update the driver, or install.*mmgibbs\[gpu12\]",
-        ),
+        ({"driver": 12040}, r"CUDA 12\.4, needed CUDA 13\.2: update the driver, or install.*mmgibbs\[gpu12\]"),
         ({"devices": 0}, "found no CUDA device"),
         (
             {"devices": CUDARuntimeError("cudaErrorNoDevice: no CUDA-capable device is detected")},
@@ -81,13 +43,13 @@ def test_the_engine_passes_the_message_on(no_cupy):
     ],
 )
 def test_a_missing_driver_or_device_is_named(monkeypatch, found, message):
-    install(monkeypatch, **found)
+    install_cupy(monkeypatch, **found)
     with pytest.raises(DeviceError, match=message):
         device.import_cupy()
 
 
 def test_a_device_that_is_there_is_taken(monkeypatch):
-    module = install(monkeypatch)
+    module = install_cupy(monkeypatch)
     assert device.Device().cupy is module
 
 
@@ -123,14 +85,11 @@ def test_a_launch_covers_every_thread_and_sends_whole_numbers_as_uint64():
     assert one[0] == (1,) and two[0] == (2,) and one[1] == two[1] == (device.THREADS_PER_BLOCK,)
     for (_, _, arguments, where), n in ((one, device.THREADS_PER_BLOCK), (two, device.THREADS_PER_BLOCK + 1)):
         assert where is stream and arguments[1] is array
-        assert [type(a) for a in (arguments[0], arguments[2])] == [np.uint64, np.uint64] and (
-            arguments[0],
-            arguments[2],
-        ) == (n, 7)
+        assert arguments[::2] == (n, 7) and {type(a) for a in arguments[::2]} == {np.uint64}
 
 
 def test_out_of_memory_is_told_apart(monkeypatch):
-    module = install(monkeypatch)
+    module = install_cupy(monkeypatch)
 
     class OutOfMemoryError(MemoryError):
         pass
@@ -142,8 +101,3 @@ def test_out_of_memory_is_told_apart(monkeypatch):
     module.empty = refuse
     with pytest.raises(device.DeviceMemoryError, match="allocating 8 bytes"):
         device.Device().empty(1, np.float64)
-
-
-def test_importing_the_engines_does_not_import_cupy():
-    code = "import sys; import mmgibbs.engines.hybrid.engine, mmgibbs.machine.device; sys.exit('cupy' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=str(ROOT))

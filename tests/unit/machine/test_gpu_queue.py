@@ -5,11 +5,8 @@ import types
 
 import numpy as np
 import pytest
-from reference import models
+from helpers.fake_cupy import install_cupy
 
-from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import DeviceError
 from mmgibbs.machine.device import Device, DeviceMemoryError
 from mmgibbs.machine.gpu_queue import STAGED, GpuQueue
@@ -61,28 +58,15 @@ def asked(monkeypatch):
 
     def module(code, options, name_expressions):
         asked.append((code, options, name_expressions))
-        return types.SimpleNamespace(
-            get_function=lambda name: (
-                lambda blocks, threads, arguments: asked.append((name, blocks, threads, arguments))
-            )
-        )
+        launch = lambda name: lambda *of_launch: asked.append((name, *of_launch))
+        return types.SimpleNamespace(get_function=launch)
 
-    runtime = types.SimpleNamespace(
-        driverGetVersion=lambda: 13000,
-        runtimeGetVersion=lambda: 13000,
-        getDeviceCount=lambda: 1,
-        CUDARuntimeError=RuntimeError,
-    )
-    cupy = types.ModuleType("cupy")
-    cupy.cuda = types.SimpleNamespace(
-        runtime=runtime,
-        Stream=lambda non_blocking: Stream(asked),
-        memory=types.SimpleNamespace(OutOfMemoryError=MemoryError),
-    )
+    cupy = install_cupy(monkeypatch)
+    cupy.cuda.Stream = lambda non_blocking: Stream(asked)
+    cupy.cuda.memory = types.SimpleNamespace(OutOfMemoryError=MemoryError)
     cupy.empty, cupy.RawModule = empty, module
     cupyx = types.ModuleType("cupyx")
     cupyx.empty_pinned = np.empty
-    monkeypatch.setitem(sys.modules, "cupy", cupy)
     monkeypatch.setitem(sys.modules, "cupyx", cupyx)
     return asked
 
@@ -137,10 +121,3 @@ def test_memory_that_ends_is_a_device_error(asked, monkeypatch):
         DeviceError, match=r"2.0 GB free on the device are too few .*allocating 8 bytes.*precision: single"
     ):
         GpuQueue(remedy="use precision: single").empty(1, np.float64)
-
-
-def test_no_gpu_is_said_before_anything_is_built(monkeypatch):
-    monkeypatch.setitem(sys.modules, "cupy", None)
-    design = models.example("univariate_animal").design
-    with pytest.raises(DeviceError, match=r"device: gpu needs CuPy.*mmgibbs\[gpu\].*device: cpu"):
-        StructuredGpuEngine(structured_equations(design, partition(design, "colour")))

@@ -41,7 +41,6 @@ def ends_within(pid, seconds):
 
 
 def started(code):
-    """(a process, the number of its child that runs `code`)."""
     parent = subprocess.Popen(
         [sys.executable, "-c", STARTED, code], env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE
     )
@@ -84,8 +83,8 @@ def test_a_parent_that_has_ended_before():
 
 @needs_proc
 def test_a_worker_lives_as_long_as_its_parent():
-    parent, child = started(WATCHED + "import time; time.sleep(2.5); print('done')")
+    parent, child = started(WATCHED + "import time; time.sleep(1.5); print('done')")
     with parent.stdout:
-        time.sleep(1.5)
+        time.sleep(0.8)
         assert is_alive(child)
         assert parent.stdout.read() == b"done\n" and parent.wait() == 0

@@ -1,20 +1,9 @@
 """The meaning of columns: of every column that a run writes, none without one."""
 
-import polars as pl
 import pytest
-from helpers.finished_run import write_run
-from helpers.genomic_run import write_genomic_run
 
 from mmgibbs.results.columns import OUTPUTS, meaning
 from mmgibbs.results.folder import CONTENTS
-
-
-def test_every_column_of_a_run_has_a_meaning(tmp_path):
-    for folder in (write_run(tmp_path / "run"), write_genomic_run(tmp_path / "genomic")):
-        for path in [*folder.glob("*.csv"), *folder.glob("*.parquet")]:
-            name = path.name if path.name in OUTPUTS else path.with_suffix(".csv").name
-            columns = (pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path)).columns
-            assert [c for c in columns if meaning(name, c) is None] == [], path.name
 
 
 def test_every_table_of_the_run_folder_is_described():

@@ -1,10 +1,12 @@
 """Curves of a random regression as a table: variances and heritabilities with their errors."""
 
+import json
+
 import numpy as np
 import polars as pl
 import pytest
+from helpers.shared_runs import shared_run
 
-import mmgibbs
 from mmgibbs.data.covariates import legendre
 from mmgibbs.results.columns import meaning
 from mmgibbs.results.curves import CURVE_COLUMNS, POINTS, curve_files, curves_frame
@@ -47,19 +49,15 @@ def test_every_point_has_the_moments_of_its_draws():
     assert (found["mcse"] < found["sd"]).all() and (found["mcse"] > 0).all()
 
 
-@pytest.mark.parametrize("kind", ["identity", "pedigree"])
-def test_a_curve_needs_no_relationship(kind):
+def test_a_curve_needs_no_relationship():
     """Random regressions of levels that are independent, and of a term with two curves."""
     of = record()
-    of["analysis"]["model"]["random"]["genetic"]["relationship"] = kind
+    of["analysis"]["model"]["random"]["genetic"]["relationship"] = "identity"
     found = curves_frame(of, DRAWS).filter(quantity="variance")
-    assert found.height == POINTS
-    expected = curves_frame(record(), DRAWS).filter(quantity="variance")
-    assert found.equals(expected)
+    assert found.height == POINTS and found.equals(curves_frame(record(), DRAWS).filter(quantity="variance"))
 
 
 def test_each_curve_of_a_term_is_written():
-    """A direct and a maternal curve: of each its own variance, and no heritability."""
     of = record()
     effects = of["analysis"]["model"]["random"]["genetic"]["effects"]
     effects["dam"] = effects["rr"] | {"level": "dam"}
@@ -88,28 +86,11 @@ def test_no_curve_no_file(given, tmp_path):
     assert sorted(curve_files(record(), DRAWS, "never")) == ["curves.parquet"]
 
 
-def test_a_run_writes_them(tmp_path):
-    rng = np.random.default_rng(3)
-    n = 200
-    records = pl.DataFrame(
-        {"animal": [f"a{i % 40}" for i in range(n)], "age": rng.uniform(1, 6, n).round(2), "y": rng.normal(size=n)}
-    )
-    pedigree = pl.DataFrame({"id": [f"a{i}" for i in range(40)], "sire": [None] * 10 + ["a1"] * 30, "dam": [None] * 40})
-    analysis = {
-        "data": {"phenotypes": records, "pedigree": pedigree},
-        "traits": ["y"],
-        "model": {
-            "random": {
-                "genetic": {
-                    "relationship": "pedigree",
-                    "effects": {"rr": {"level": "animal", "legendre": {"column": "age", "degree": 1}}},
-                }
-            }
-        },
-        "sampler": {"chains": 2, "burn_in": 5, "samples": 20, "thin": 1, "seed": 2},
-    }
-    result = mmgibbs.run(analysis, directory=tmp_path / "run", progress=False)
-    table = pl.read_csv(tmp_path / "run" / "curves.csv")
-    assert table.height == 2 * POINTS and {"curves.csv", "curves.parquet"} <= set(result.info["files"])
+def test_a_run_writes_them(tmp_path_factory):
+    folder = shared_run(tmp_path_factory, "random_regression")
+    table = pl.read_csv(folder / "curves.csv")
+    assert {"curves.csv", "curves.parquet"} <= set(json.loads((folder / "run.json").read_text())["files"])
+    rows = table.group_by("term", "quantity", maintain_order=True).len().rows()
+    assert rows[:2] == [("genetic", "variance", POINTS), ("genetic", "heritability", POINTS)]
     assert table.filter(quantity="heritability")["mean"].is_between(0, 1).all()
-    assert table["at"].min() == pytest.approx(records["age"].min())
+    assert (table["at"].min(), table["at"].max()) == (1.0, 6.0)

@@ -6,7 +6,7 @@ import pytest
 
 import mmgibbs
 from mmgibbs.cli import main
-from mmgibbs.results.factor_scores import Factors, read_factors, score_levels, scores_frame
+from mmgibbs.results.factor_scores import read_factors, scores_frame
 
 TRAITS = ["y|S1", "y|S2", "y|S3"]
 L = np.array([[1.2, 0.3], [0.8, -0.5], [0.9, 0.1]])
@@ -24,22 +24,6 @@ def solutions(effect=("",)):
     rng = np.random.default_rng(3)
     rows = [("line", e, t, line, rng.normal()) for e in effect for t in TRAITS for line in LINES]
     return pl.DataFrame(rows, schema=["term", "effect", "trait", "level", "mean"], orient="row")
-
-
-def test_scores_are_conditional_expectations():
-    """Of f and u jointly normal, with covariance (I, L'; L, L L' + Psi)."""
-    rng = np.random.default_rng(1)
-    f = rng.normal(size=(200_000, 2))
-    u = f @ L.T + rng.normal(size=(200_000, 3)) * np.sqrt(SPECIFIC)
-    regression, *_ = np.linalg.lstsq(u, f, rcond=None)
-    scores = score_levels(Factors(TRAITS, L, SPECIFIC), np.eye(3))
-    np.testing.assert_allclose(scores, regression, atol=0.01)
-
-
-def test_scores_without_specific_variances_give_the_values_back():
-    values = np.random.default_rng(2).normal(size=(5, 2)) @ L.T
-    scores = score_levels(Factors(TRAITS, L, np.zeros(3)), values)
-    np.testing.assert_allclose(scores @ L.T, values, atol=1e-12)
 
 
 def test_performance_and_stability():

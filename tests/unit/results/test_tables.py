@@ -192,6 +192,7 @@ def test_summary_has_the_columns_of_the_contract_and_blanks_for_fixed_variances(
     assert all(v is not None for v in frame.row(0))
 
 
+@pytest.mark.slow
 def test_millions_of_rows_take_seconds():
     q, k = 500_000, 3
     genetic = term("genetic", "random", [effect("direct"), effect("maternal", (1,))], q, pedigree(q))
