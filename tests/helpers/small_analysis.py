@@ -96,6 +96,11 @@ def replaced(text: str, old: str, new: str) -> str:
     return text.replace(old, new)
 
 
+def altered(file: str, old: str, new: str) -> dict[str, str]:
+    """One of the good files with a change, for `write_files`."""
+    return {file: replaced(FILES[file], old, new)}
+
+
 def write_files(folder: Path, changed: dict[str, str | bytes | None] | None = None) -> None:
     """The good files, those in `changed` in place of theirs; None: not written."""
     folder.mkdir(exist_ok=True)

@@ -1,7 +1,16 @@
-"""What bad input gets: exit code 2, one message that says what, where, found and needed; nothing is written."""
+"""A good analysis in files that are written otherwise, wrong or damaged: the same result, or one message.
 
+A message has exit code 2 and says what is wrong, where, what was found and what is needed; nothing is written.
+The readers of tables and of the analysis have tests of every message beside them (tests/unit/pedigree, data, config).
+"""
+
+import gzip
+import io
+import os
+import random
 import tempfile
 
+import numpy as np
 import polars as pl
 import pytest
 from helpers.small_analysis import (
@@ -11,29 +20,29 @@ from helpers.small_analysis import (
     PHENOTYPES,
     READ,
     USED,
+    altered,
     command,
     contents,
     refused,
     replaced,
     write_files,
-)  # fmt: skip
+)
 
-import mmgibbs
-import mmgibbs.machine.memory
-import mmgibbs.runs.run
-from mmgibbs.errors import DataError
+import mmgibbs.results.folder
 
 GIBBS = replaced(ANALYSIS, "method: blup", "chains: 1, burn_in: 5, samples: 20, thin: 1")
+ROWS = PHENOTYPES.splitlines()
 
 
 @pytest.fixture(autouse=True)
-def scratch(tmp_path, monkeypatch):
-    """Temporary files go to a folder of their own, which must be empty at the end."""
-    folder = tmp_path / "scratch"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    yield folder
-    assert contents(folder) == {}
+def quick_and_clean(monkeypatch, tmp_path):
+    """draws.nc takes longer to write than all the rest, and holds nothing here; temporary files must go."""
+    monkeypatch.setattr(mmgibbs.results.folder, "write_draws", lambda path, **_: path.touch())
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    yield
+    assert contents(scratch) == {}
 
 
 @pytest.fixture
@@ -41,305 +50,222 @@ def folder(tmp_path):
     return tmp_path / "analysis"
 
 
-def analysis(old, new, text=ANALYSIS):
-    return {"analysis.yaml": replaced(text, old, new)}
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("good")
+    write_files(folder)
+    outcome = command(folder, "run", "analysis.yaml", "--quiet")
+    assert (outcome.code, outcome.out, outcome.err) == (0, "", "")
+    assert outcome.solutions["mean"].is_finite().all()
+    assert sorted(p.name for p in folder.iterdir()) == sorted([*FILES, "run"])
+    return outcome.solutions
 
 
-def phenotypes(old, new):
-    return {"phenotypes.csv": replaced(PHENOTYPES, old, new)}
+def written(method, **changes):
+    """The phenotypes as Polars writes them, some columns replaced."""
+    out = io.BytesIO()
+    frame = pl.read_csv(PHENOTYPES.encode(), null_values=["NA"]).with_columns(**changes)
+    getattr(frame, method)(out)
+    return out.getvalue()
 
 
-def pedigree(old, new):
-    return {"pedigree.csv": replaced(PEDIGREE, old, new)}
+def fields(change):
+    """The phenotypes with `change(list of fields, number of the line)` made to every row."""
+    rows = [change(row.split(","), i) for i, row in enumerate(ROWS)]
+    return {"phenotypes.csv": "".join(",".join(row) + "\n" for row in rows)}
 
 
-def without(column):
-    """The phenotypes with every value of one column missing."""
-    frame = pl.read_csv(PHENOTYPES.encode(), infer_schema=False).with_columns(pl.lit("NA").alias(column))
-    return {"phenotypes.csv": frame.write_csv()}
+def every(change):
+    return {name: change(text) for name, text in FILES.items()}
+
+
+def tables(change):
+    return {name: change(text) for name, text in FILES.items() if name != "analysis.yaml"}
+
+
+def records(content):
+    return {"phenotypes.csv": content}
+
+
+HARMLESS = {
+    "semicolons and decimal commas": records(PHENOTYPES.replace(",", ";").replace(".", ",")),
+    "rows and cells without a value": records("".join(f"{row},,\n{',' * 8}\n" for row in ROWS)),
+    "CRLF": every(lambda text: text.replace("\n", "\r\n")),
+    "the end-of-file character of DOS": tables(lambda text: text + "\x1a"),
+    "white space, nothing empty": {
+        "phenotypes.csv": PHENOTYPES.replace("34.0,\n", "34.0,NA\n").replace(",", "   "),
+        "pedigree.csv": PEDIGREE.replace(",", "  "),
+    },
+    "more decimals": altered("phenotypes.csv", "41.0", "41.000000000000000000000000"),
+    "swapped columns": fields(lambda row, i: [row[j] for j in (6, 2, 0, 5, 1, 4, 3)]),
+    "two gzip files in one": records(gzip.compress(PHENOTYPES[:99].encode()) + gzip.compress(PHENOTYPES[99:].encode())),
+    "parquet, numbers as text": records(written("write_parquet", birth_weight=pl.col("birth_weight").cast(pl.String))),
+    "parquet, classes as categories": records(written("write_parquet", herd=pl.col("herd").cast(pl.Categorical))),
+}
+
+
+@pytest.mark.parametrize("what", HARMLESS)
+def test_the_same_written_otherwise_gives_the_same(what, folder, good):
+    write_files(folder, HARMLESS[what])
+    outcome = command(folder, "run", "analysis.yaml", "--quiet")
+    assert (outcome.code, outcome.err) == (0, ""), outcome.err
+    found, keys = outcome.solutions, ["term", "trait", "level"]
+    assert sorted(found.select(keys).rows()) == sorted(good.select(keys).rows())
+    joined = good.join(found, on=keys, suffix="_found", how="left").fill_null(-9)
+    for column in ("mean", "sd", "reliability"):
+        np.testing.assert_allclose(joined[f"{column}_found"], joined[column], rtol=1e-7, atol=1e-9)
+    counts = outcome.record["data"]
+    assert counts["records"] == {"read": READ, "used": USED, "left_out": {"no observed trait": READ - USED}}
+    assert counts["observations"] == {"birth_weight": 6, "weaning_weight": 5}
 
 
 GENETIC = "genetic: [[6, 8], [8, 90]]"
-NUMBER = ["needed a finite number", "missing value (NA, empty; data.missing may list others)"]
-# what is wrong -> (files changed, the parts of the message in their order)
+SWAPPED = [f"{s},{i},{d}\n" for i, s, d in (row.split(",") for row in PEDIGREE.splitlines()[1:])]
+PARQUET, ARROW = written("write_parquet"), written("write_ipc")
+# what is wrong -> files changed, parts of the message in their order
 MISTAKES = {
-    "missing phenotype file": ({"phenotypes.csv": None}, ["phenotypes.csv: no such file"]),
-    "missing pedigree file": ({"pedigree.csv": None}, ["pedigree.csv: no such file"]),
     "missing file, another beside it": (
         {"phenotypes.csv": None, "phenotype.csv": PHENOTYPES},
         ["phenotypes.csv: no such file (beside it: 'phenotype.csv')"],
     ),
-    "missing analysis file": ({"analysis.yaml": None}, ["analysis.yaml: no such file"]),
     "unknown column of a trait": (
-        analysis("[birth_weight, ", "[birthweight, ")
-        | {"analysis.yaml": ANALYSIS.replace("birth_weight", "birthweight")},
+        {"analysis.yaml": ANALYSIS.replace("birth_weight", "birthweight")},
         ["phenotypes.csv: there is no column 'birthweight' (traits.birthweight)", "nearest: 'birth_weight'"],
     ),
-    "unknown column of a fixed effect": (
-        analysis("herd: {}", "herd: {column: heard}"),
-        ["phenotypes.csv: there is no column 'heard' (model.fixed.herd.column)", "nearest: 'herd'"],
-    ),
-    "unknown column of a random effect": (
-        analysis("level: animal", "level: animel"),
-        ["phenotypes.csv: there is no column 'animel' (model.random.genetic.level)", "nearest: 'animal'"],
-    ),
-    "unknown column of weights": (
-        analysis("weights: weight", "weights: wieght"),
-        ["phenotypes.csv: there is no column 'wieght' (data.weights)", "nearest: 'weight'"],
-    ),
-    "unknown column of the pedigree": (
-        analysis("weights:", "pedigree_columns: {id: id, sire: sire, dam: mother}, weights:"),
-        ["pedigree.csv: there is no column 'mother'", "found: 'id', 'sire', 'dam'"],
-    ),
-    "the phenotypes as the pedigree": (
-        analysis("pedigree: pedigree.csv", "pedigree: phenotypes.csv"),
-        [
-            "phenotypes.csv: found no column named as a sire or a dam",
-            "'animal', 'herd', 'sex'",
-            "recognised as the sire: sire,",
-            "recognised as the dam: dam,",
-            "needed such names (case and punctuation do not count), or data.pedigree_columns: {id: COLUMN, sire: "
-            "COLUMN, dam: COLUMN}",
-        ],
-    ),
     "no header line": (
-        {"phenotypes.csv": PHENOTYPES.split("\n", 1)[1]},
+        records(PHENOTYPES.split("\n", 1)[1]),
         ["there is no column 'birth_weight' (traits.birth_weight)", "is the first line a record?", "data.header"],
     ),
-    "unknown key": (analysis("sex: {}", "sex: {colunm: sex}"), ["model.fixed.sex.colunm: unknown key", "'column'"]),
-    "unknown section": (analysis("sampler:", "sampling:"), ["analysis.yaml: sampling: unknown key", "'sampler'"]),
-    "wrong type, number": (
-        analysis("method: blup", "chains: four"),
-        ["analysis.yaml: sampler.chains: found 'four', needed a whole number"],
+    "a header in the middle of the pedigree": (
+        altered("pedigree.csv", "\nc3,", "\nid,sire,dam\nc3,"),
+        ["pedigree.csv row 9: found the names of the columns again (id, sire, dam); needed an animal"],
     ),
-    "wrong type, mapping": (
-        analysis("sex: {}", "sex: [1, 2]"),
-        ["analysis.yaml: model.fixed.sex: found a list of 2 values, needed a mapping"],
+    "unknown key": (
+        altered("analysis.yaml", "sex: {}", "sex: {colunm: sex}"),
+        ["model.fixed.sex.colunm: unknown key", "'column'"],
     ),
-    "wrong type, override": (
-        {},
-        ["override 'sampler.thin=often': sampler.thin: found 'often', needed a whole number"],
-        "--set",
-        "sampler.thin=often",
-    ),
-    "non-numeric trait value": (
-        phenotypes("41.0", "heavy"),
-        ["phenotypes.csv row 3: found 'heavy' in column 'birth_weight' (traits.birth_weight)", *NUMBER],
-    ),
-    "non-numeric covariate": (
-        phenotypes("M,190", "M,old"),
-        ["phenotypes.csv row 3: found 'old' in column 'age' (model.fixed.age)", *NUMBER],
-    ),
-    "infinite trait value": (phenotypes("41.0", "inf"), ["phenotypes.csv row 3: found 'inf'", *NUMBER]),
-    "minus infinity": (phenotypes("41.0", "-Infinity"), ["phenotypes.csv row 3: found '-Infinity'", *NUMBER]),
-    "NaN trait value": (phenotypes("41.0", "NaN"), ["phenotypes.csv row 3: found 'NaN'", *NUMBER]),
-    "a number that overflows": (phenotypes("41.0", "1e400"), ["phenotypes.csv row 3: found '1e400'", *NUMBER]),
     "a number too large to square": (
-        phenotypes("41.0", "1e200"),
+        altered("phenotypes.csv", "41.0", "1e200"),
         ["phenotypes.csv row 3: found '1e200' in column 'birth_weight'", "at most 1e+18 in size"],
     ),
-    "negative weight": (
-        phenotypes("190,2", "190,-2"),
-        ["phenotypes.csv row 3: found the weight -2 in column 'weight' (data.weights)", "needed a positive weight"],
-    ),
-    "zero weight": (phenotypes("190,2", "190,0"), ["row 3: found the weight 0", "needed a positive weight"]),
-    "missing weight": (phenotypes("190,2", "190,"), ["row 3: found no weight", "needed a positive weight"]),
     "weight too small": (
-        phenotypes("190,2", "190,1e-300"),
+        altered("phenotypes.csv", "190,2", "190,1e-300"),
         ["row 3: found the weight 1e-300", "needed a positive weight, from 1e-18 to 1e+18"],
     ),
-    "duplicate animal": (
-        {"pedigree.csv": PEDIGREE + "c1,s2,d2\n"},
-        ["pedigree.csv row 12: animal 'c1' has a row already, row 7", "needed one row for each animal"],
-    ),
-    "animal as its own sire": (
-        pedigree("c1,s1,d1", "c1,c1,d1"),
-        ["pedigree.csv row 7: animal 'c1' is its own sire", "needed another animal"],
-    ),
-    "animal as its own dam": (pedigree("c1,s1,d1", "c1,s1,c1"), ["pedigree.csv row 7: animal 'c1' is its own dam"]),
     "animal as its own ancestor": (
         {"pedigree.csv": PEDIGREE.replace("s1,0,0", "s1,x,0") + "x,0,y\ny,c1,0\n"},
         ["pedigree.csv row 2: 's1' is its own ancestor: 's1' -> 'x' -> 'y' -> 'c1' -> 's1'", "needed parents older"],
     ),
-    "an id that is both sire and dam": (
-        pedigree("c3,s2,d3", "c3,d1,d3"),
-        ["pedigree.csv row 9: 'd1' is a sire in row 9 and a dam in row 7", "needed one or the other"],
-    ),
-    "one parent as sire and dam": (pedigree("c3,s2,d3", "c3,d3,d3"), ["row 9: 'd3' is both sire and dam of 'c3'"]),
-    "animal absent from the pedigree": (
-        phenotypes("c3,south", "c33,south"),
-        [
-            "phenotypes.csv row 4: animal 'c33' (column 'animal') is not in the pedigree",
-            "needed",
-            "add_missing_animals",
-        ],
-    ),
-    "a record without an animal": (
-        phenotypes("c3,south", "0,south"),
-        ["phenotypes.csv row 4: found no known level in column 'animal' (model.random.genetic.level)", "needed"],
-    ),
-    "empty phenotypes": ({"phenotypes.csv": ""}, ["phenotypes.csv: is empty"]),
-    "a header and no records": (
-        {"phenotypes.csv": PHENOTYPES.split("\n")[0] + "\n"},
-        ["phenotypes.csv: has a header line but no rows"],
-    ),
-    "empty pedigree": ({"pedigree.csv": ""}, ["pedigree.csv: is empty"]),
-    "a pedigree of a header": ({"pedigree.csv": "id,sire,dam\n"}, ["pedigree.csv: has a header line but no rows"]),
-    "empty analysis": ({"analysis.yaml": ""}, ["analysis.yaml: is empty, needed an analysis"]),
-    "a trait without records": (
-        without("weaning_weight"),
-        ["phenotypes.csv: found no record of trait 'weaning_weight' (column 'weaning_weight')", "needed at least one"],
-    ),
-    "covariance matrix that is not square": (
-        analysis(GENETIC, "genetic: [[6, 8], [8]]"),
-        [
-            "analysis.yaml: variances.genetic.start: found a matrix with rows of 1 and 2 numbers",
-            "needed a 2 x 2 matrix",
-        ],
-    ),
-    "covariance matrix of the wrong size": (
-        analysis(GENETIC, "genetic: 6"),
-        ["variances.genetic.start: found the number 6", "needed a 2 x 2 matrix in the order birth_weight"],
-    ),
-    "covariance matrix that is too large": (
-        analysis(GENETIC, "genetic: [[1, 0, 0], [0, 1, 0], [0, 0, 1]]"),
-        ["variances.genetic.start: found a 3 x 3 matrix", "needed a 2 x 2 matrix"],
-    ),
-    "covariance matrix that is not symmetric": (
-        analysis(GENETIC, "genetic: [[6, 8], [7, 90]]"),
-        ["variances.genetic.start: found 8 for (birth_weight, weaning_weight) and 7", "needed a symmetric matrix"],
-    ),
-    "covariance matrix that is not positive definite": (
-        analysis(GENETIC, "genetic: [[6, 80], [80, 90]]"),
-        ["variances.genetic.start: found the correlation 3.443", "needed", "positive definite"],
-    ),
-    "negative variance": (
-        analysis("[10, 160]]", "[10, -160]]"),
-        ["variances.residual.start: found the variance -160 for weaning_weight", "needed one above 0"],
-    ),
     "variance that overflows": (
-        analysis(GENETIC, "genetic: [[1e300, 0], [0, 1]]"),
+        altered("analysis.yaml", GENETIC, "genetic: [[1e300, 0], [0, 1]]"),
         ["variances.genetic.start: found the variance 1e+300 for birth_weight", "needed one from 1e-40 to 1e+40"],
     ),
-    "prior df for which no draw exists": (
-        analysis(GENETIC, "genetic: {start: [[6, 8], [8, 90]], prior: {df: -9, scale: [[1, 0], [0, 1]]}}", GIBBS),
-        ["variances.genetic: the posterior does not exist: prior df -9 plus 10 levels gives 1", "needed more than 1"],
-    ),
     "no start that could be guessed": (
-        {
-            "analysis.yaml": replaced(GIBBS, f"  {GENETIC}\n", ""),
-            "phenotypes.csv": without("birth_weight")["phenotypes.csv"].replace("NA,", "3,"),
-        },
+        {"analysis.yaml": replaced(GIBBS, f"  {GENETIC}\n", "")}
+        | fields(lambda row, i: row if i == 0 else [*row[:5], "3", row[6]]),
         ["variances.genetic: found no start", "birth_weight, which does not vary", "needed a start"],
     ),
-    "a missing class on an observed record": (
-        phenotypes("c2,north,M", "c2,,M"),
-        ["phenotypes.csv row 3: found no value in column 'herd' (model.fixed.herd)", "needed a level"],
-    ),
-    "a missing covariate on an observed record": (
-        phenotypes("M,190", "M,NA"),
-        ["phenotypes.csv row 3: found no value in column 'age' (model.fixed.age)", "needed a covariate"],
-    ),
-    "a type of traits that is none": (
-        analysis("[birth_weight, weaning_weight]\nmodel", "{birth_weight: {type: gamma}, weaning_weight: {}}\nmodel"),
-        ["analysis.yaml: traits.birth_weight.type: found 'gamma'", "needed normal, binary, ordinal, censored or count"],
-    ),
     "a regression that is not installed": (
-        {
-            "analysis.yaml": "data: {phenotypes: phenotypes.csv}\n"
-            "model: {plugin: lassso, response: age, predictors: sex}\n"
-        },
-        ["model.plugin: found 'lassso', needed one of the installed regressions"],
+        {"analysis.yaml": "data: {phenotypes: phenotypes.csv}\nmodel: {plugin: laso, response: y, predictors: x}\n"},
+        ["model.plugin: found 'laso', needed one of the installed regressions"],
     ),
     "a model without effects": (
         {"analysis.yaml": "data: {phenotypes: phenotypes.csv}\ntraits: [age]\nmodel: {intercept: false}\n"},
         ["analysis.yaml: model: found no effect and intercept: false", "needed at least one effect"],
     ),
-    "groups without a column": (
-        analysis("weights:", "groups: {column: breed}, weights:"),
-        ["pedigree.csv: there is no column 'breed'", "found: 'id', 'sire', 'dam'"],
-    ),
     "an unknown level to save": (
-        analysis("directory: run", "directory: run, save_levels: [genetic: [c77]]"),
+        altered("analysis.yaml", "directory: run", "directory: run, save_levels: [genetic: [c77]]"),
         ["output.save_levels.genetic: found 'c77', needed names among the 10 levels of genetic"],
     ),
     "power of a covariate that overflows": (
-        {
-            "analysis.yaml": replaced(ANALYSIS, "kind: covariate,", "kind: covariate, degree: 20,"),
-            "phenotypes.csv": replaced(PHENOTYPES, "M,190", "M,1e7"),
-        },
+        altered("analysis.yaml", "kind: covariate,", "kind: covariate, degree: 20,")
+        | altered("phenotypes.csv", "M,190", "M,1e7"),
         ["phenotypes.csv: found values up to 1e+07", "(model.fixed.age)", "needed another unit: power 20"],
     ),
-    "a missing relationship file": (
-        analysis("relationship: pedigree", "relationship: kinv.txt"),
-        ["kinv.txt: no such file"],
+    "UTF-16 without mark": (records(PHENOTYPES.encode("utf-16-le")), ["phenotypes.csv: is UTF-16 text, needed UTF-8"]),
+    "pedigree cut between rows": (
+        {"pedigree.csv": PEDIGREE[: PEDIGREE.index("c2,")]},
+        ["phenotypes.csv row 3: animal 'c2' (column 'animal') is not in the pedigree"],
     ),
-    "a relationship file that is not symmetric": (
-        analysis("relationship: pedigree", "relationship: kinv.txt")
-        | {"kinv.txt": "c1 c1 1\nc2 c2 1\nc1 c2 .1\nc2 c1 .2\n"},
-        ["kinv.txt row 4: found 0.2 for the pair c2, c1, but 0.1 in row 3", "needed a symmetric matrix"],
+    "white space where values are empty": (
+        records(PHENOTYPES.replace(",", " ")),
+        ["phenotypes.csv row 8: found 6 fields separated by white space, needed 7"],
     ),
+    "digits of another script": (altered("phenotypes.csv", "41.0", "\uff14\uff11"), ["row 3: found '\uff14\uff11'"]),
+    "swapped ids and sires": (
+        {"pedigree.csv": "id,sire,dam\n" + "".join(SWAPPED)},
+        ["pedigree.csv row 2: column 'id' has '0', which means an unknown parent; needed an animal's id"],
+    ),
+    "a line that names the separator": (
+        records("sep=,\n" + PHENOTYPES),
+        ["phenotypes.csv row 1: found 'sep=,', and below row 1 fields separated by ',', 7 in each row"],
+    ),
+    "half an arrow file": (records(ARROW[: len(ARROW) // 2]), ["phenotypes.csv: cannot be read: the arrow file"]),
+    "an analysis cut short": ({"analysis.yaml": ANALYSIS[:200]}, ["analysis.yaml line 8, column"]),
+    "tabs in the analysis": (altered("analysis.yaml", "    herd", "\therd"), ["analysis.yaml line 6, column"]),
+    "a table for the analysis": ({"analysis.yaml": PHENOTYPES}, ["analysis.yaml: found "]),
 }
 
 
 @pytest.mark.parametrize("what", MISTAKES)
 def test_a_mistake_gets_one_message_and_nothing_is_written(what, folder):
-    changed, said, *arguments = MISTAKES[what]
-    write_files(folder, changed)
-    message = refused(folder, *arguments)
+    files, said = MISTAKES[what]
+    write_files(folder, files)
+    message = refused(folder)
     at = -1
     for part in said:
         at = message.find(part, at + 1)
         assert at >= 0, f"{part!r} is not in its place: {message}"
-    assert refused(folder, *arguments, run=("check", "analysis.yaml")) == message
+    assert refused(folder, run=("check", "analysis.yaml")) == message
 
 
-def test_the_good_analysis_is_good(folder):
-    """Otherwise the tests above would show nothing."""
-    write_files(folder)
+PLACES = {
+    "a folder": (lambda path: path.mkdir(), "is a folder, needed a"),
+    "a pipe": (os.mkfifo, "a pipe"),
+    "a link to nothing": (lambda path: path.symlink_to("nowhere.csv"), "no such file"),
+    "a link to itself": (lambda path: path.symlink_to(path.name), "is a symbolic link that leads to no file"),
+    "a device": (lambda path: path.symlink_to("/dev/zero"), "is not a regular file (a device or a pipe), needed a"),
+}
+
+
+@pytest.mark.parametrize("what", PLACES)
+@pytest.mark.parametrize("file", ["phenotypes.csv", "analysis.yaml"])
+def test_something_that_is_no_file(what, file, folder):
+    write_files(folder, {file: None})
+    make, said = PLACES[what]
+    make(folder / file)
+    message = refused(folder)
+    assert ": " in message and "\n" not in message
+    if file != "analysis.yaml":
+        assert said in message
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+def test_rows_that_are_gone_are_counted(rows, folder):
+    write_files(folder, records("\n".join(ROWS[: rows + 1])))
     outcome = command(folder, "run", "analysis.yaml", "--quiet")
-    assert (outcome.code, outcome.out, outcome.err) == (0, "", "")
-    assert outcome.record["data"]["records"] == {
-        "read": READ,
-        "used": USED,
-        "left_out": {"no observed trait": READ - USED},
-    }
-    assert outcome.solutions["mean"].is_finite().all() and outcome.solutions["mean"].null_count() == 0
-    assert sorted(p.name for p in folder.iterdir()) == sorted([*FILES, "run"])
+    assert outcome.code == 0, outcome.err
+    counts = outcome.record["data"]["records"]
+    assert counts["read"] == rows == counts["used"] + sum(counts["left_out"].values())
+    assert outcome.solutions["mean"].is_finite().all()
 
 
-def test_ids_that_are_written_otherwise_are_a_warning(folder):
-    """Every animal was added as a founder: the pedigree says nothing. run.json, the screen and `check` say so."""
-    renamed = "\n".join(line if i == 0 else f"DE{line}" for i, line in enumerate(PHENOTYPES.strip().splitlines()))
-    write_files(
-        folder,
-        {"phenotypes.csv": renamed + "\n"} | analysis("weights: weight", "weights: weight, add_missing_animals: true"),
-    )
-    outcome = command(folder, "run", "analysis.yaml", "--quiet")
-    (warning,) = outcome.record["warnings"]
-    assert outcome.code == 0 and outcome.err == f"warning: {warning}\n"
-    assert (
-        warning.startswith(f"data.add_missing_animals: {USED} of the {USED} animals")
-        and "'DEc1', the pedigree 's1'" in warning
-    )
-    assert f"warning: {warning}" in command(folder, "check", "analysis.yaml").err
-
-
-def test_python_gets_the_same_message_as_an_exception(folder):
-    """A table that is handed over is named by its place, its rows from 1."""
-    frame = pl.read_csv(PHENOTYPES.encode(), infer_schema=False, null_values=["NA", ""])
-    frame = frame.with_columns(pl.col("birth_weight", "age").cast(pl.Float64))
-    broken = frame.with_columns(
-        pl.when(pl.col("animal") == "c4").then(float("inf")).otherwise("birth_weight").alias("birth_weight")
-    )
-    config = {
-        "data": {"phenotypes": broken},
-        "traits": ["birth_weight"],
-        "model": {"fixed": {"herd": {}}},
-        "variances": {"residual": 9},
-        "sampler": {"method": "blup"},
-        "output": {"directory": str(folder / "run")},
-    }
-    with pytest.raises(DataError, match=r"^phenotypes row 4: found inf in column 'birth_weight'"):
-        mmgibbs.runs.run.run(config, progress=False)
-    assert not folder.exists()
+def test_bytes_changed_at_random(folder):
+    """Any byte of a text table changed: a finite result whose counts add up, or one message; never a traceback."""
+    rng, verdicts = random.Random(11), set()
+    for trial in range(60):
+        name = ("phenotypes.csv", "pedigree.csv", "analysis.yaml")[trial % 3]
+        text = bytearray(FILES[name].encode())
+        for _ in range(rng.randint(1, 3)):
+            text[rng.randrange(len(text))] = rng.choice(b"\x00\xff\n\r\t\",;. -0159eaz'#:[]{}")
+        write_files(folder, {name: bytes(text)})
+        outcome = command(folder, "run", "analysis.yaml", "--quiet", "--output", f"run{trial}")
+        assert outcome.code in (0, 2), (bytes(text), outcome.err)
+        verdicts.add(outcome.code)
+        if outcome.code == 2:
+            assert "Traceback" not in outcome.err and outcome.err.strip(), bytes(text)
+            assert not (folder / f"run{trial}").exists()
+        else:
+            found = pl.read_parquet(folder / f"run{trial}" / "solutions.parquet")
+            assert found["mean"].is_finite().all() and found["mean"].null_count() == 0, bytes(text)
+    assert verdicts == {0, 2}

@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
-from helpers.small_analysis import ANALYSIS, PHENOTYPES, command, contents, refused, replaced, write_files
+from helpers.small_analysis import ANALYSIS, altered, command, contents, refused, replaced, write_files
 
 GIBBS = replaced(ANALYSIS, "method: blup", "chains: 1, burn_in: 5, samples: 20, thin: 1")
 # One variance of few levels, so that its prior decides whether a draw and a mean exist.
@@ -19,14 +19,6 @@ output: {directory: run}
 @pytest.fixture
 def folder(tmp_path):
     return tmp_path / "analysis"
-
-
-def analysis(old, new, text=ANALYSIS):
-    return {"analysis.yaml": replaced(text, old, new)}
-
-
-def phenotypes(old, new):
-    return {"phenotypes.csv": replaced(PHENOTYPES, old, new)}
 
 
 # ------------------------------------------------------------------------------------------------ warned of, resolved
@@ -47,10 +39,7 @@ def test_prior_df_without_a_mean_is_a_warning(folder, prior, df, warned):
     write_files(folder, herds(3))
     outcome = command(folder, "run", "analysis.yaml", "--set", f"variances.herd.prior={prior}")
     assert outcome.code == 0, outcome.err
-    warning = (
-        f"variances.herd: the posterior mean may not exist: prior df {df} plus 3 levels gives {df + 3} "
-        "degrees of freedom"
-    )
+    warning = f"variances.herd: the posterior mean may not exist: prior df {df} plus 3 levels gives {df + 3} degrees"
     assert (f"warning: {warning}" in outcome.err) == warned
     assert any(w.startswith(warning) for w in outcome.record["warnings"]) == warned
     assert outcome.summary["mean"].is_finite().all()
@@ -71,7 +60,7 @@ def test_prior_df_without_a_draw_is_refused(folder):
         (
             8,
             "flat",
-            "8 levels with records: if their effects were known, the posterior mean of the variance would be 2.0",
+            "8 levels with records: if their effects were known, the posterior mean of the variance would be 2",
         ),
         (19, "flat", "variance would be 1.3 times their mean square"),
         (20, "flat", None),
@@ -88,7 +77,6 @@ def test_a_flat_prior_on_few_levels_is_said(folder, levels, prior, said):
 
 
 def test_a_flat_prior_on_three_levels_is_refused(folder):
-    """Two contrasts of herds: the integral of 1 / variance has no end."""
     write_files(folder, herds(3))
     assert (
         "variances.herd.prior: the posterior does not exist with a flat prior of the variance of herd (y): the records "
@@ -114,7 +102,7 @@ def test_a_rank_deficient_design_is_resolved_and_reported(folder):
     write_files(folder)
     assert command(folder, "run", "analysis.yaml", "--quiet").code == 0
     plain = command(folder, "run", "analysis.yaml", "--quiet", "--output", "plain").folder / "plain"
-    write_files(folder, analysis("sex: {}", "sex: {}\n    district: {column: herd}"))
+    write_files(folder, altered("analysis.yaml", "sex: {}", "sex: {}\n    district: {column: herd}"))
     outcome = command(folder, "run", "analysis.yaml", "--overwrite")
     assert outcome.code == 0, outcome.err
     dropped = outcome.solutions.filter(pl.col("term") == "district")
@@ -130,8 +118,7 @@ def test_a_rank_deficient_design_is_resolved_and_reported(folder):
 
 
 def test_a_class_that_no_trait_needs_may_be_missing(folder):
-    """Not an error: d3 observes no trait, so its herd is not asked for."""
-    write_files(folder, phenotypes("d3,north,F,175", "d3,,,NA"))
+    write_files(folder, altered("phenotypes.csv", "d3,north,F,175", "d3,,,NA"))
     assert command(folder, "run", "analysis.yaml", "--quiet").code == 0
 
 
@@ -141,43 +128,33 @@ def test_a_class_that_no_trait_needs_may_be_missing(folder):
 def test_an_existing_run_is_kept_unless_told(folder):
     write_files(folder)
     assert command(folder, "run", "analysis.yaml", "--quiet").code == 0
-    message = refused(folder)
-    assert (
-        message
-        == f"output.directory: '{folder / 'run'}' exists and holds a run; choose another directory, or give --overwrite"
-    )
+    said = "exists and holds a run; choose another directory, or give --overwrite"
+    assert refused(folder) == f"output.directory: '{folder / 'run'}' {said}"
     first = contents(folder / "run")
-    broken = phenotypes("41.0", "heavy")
+    broken = altered("phenotypes.csv", "41.0", "heavy")
     write_files(folder, broken)
     assert refused(folder, "--overwrite").startswith("phenotypes.csv row 3")  # the earlier run stays
     assert contents(folder / "run") == first
-    write_files(folder, phenotypes("41.0", "43.0"))
+    write_files(folder, altered("phenotypes.csv", "41.0", "43.0"))
     assert command(folder, "run", "analysis.yaml", "--quiet", "--overwrite").code == 0
     assert contents(folder / "run") != first and sorted(contents(folder / "run")) == sorted(first)
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("place", "said"),
     [
-        ("notes.txt", "holds files that are not of a run (notes.txt); needed a new directory"),
-        (None, "is a file, needed a directory"),
+        ("file", "is a file, needed a directory"),
+        ("file/run", "cannot be created, since"),
+        ("mine", "holds files that are not of a run (notes.txt); needed a new directory"),
     ],
 )
-def test_an_output_directory_of_something_else(folder, name, said):
+def test_an_output_directory_of_something_else(folder, place, said):
     write_files(folder)
-    if name is None:
-        (folder / "run").write_text("mine")
-    else:
-        (folder / "run").mkdir()
-        (folder / "run" / name).write_text("mine")
-    for arguments in ((), ("--overwrite",)):
-        assert refused(folder, *arguments) == f"output.directory: '{folder / 'run'}' {said}"
-
-
-def test_an_output_directory_below_a_file(folder):
-    write_files(folder)
-    message = refused(folder, "--output", "analysis.yaml/run")
-    assert "cannot be created, since" in message and message.endswith("analysis.yaml' is a file")
+    (folder / "file").write_text("mine")
+    (folder / "mine").mkdir()
+    (folder / "mine" / "notes.txt").write_text("mine")
+    message = refused(folder, "--output", place, "--overwrite")
+    assert message.startswith("output.directory: ") and said in message
 
 
 def test_a_disk_that_fills_up_leaves_nothing(folder, monkeypatch):
