@@ -4,9 +4,9 @@ import numpy as np
 import polars as pl
 import pytest
 from helpers.likelihoods import likelihood_of
+from helpers.milk_records import ANALYSIS, no_variance, records
 from helpers.selection import first
 from reference import models
-from unit.runs.test_reml import ANALYSIS, no_variance, records
 
 import mmgibbs
 from mmgibbs.errors import ModelError

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+from helpers.estimates import covariance_matrix, estimates
 
 import mmgibbs
 from mmgibbs.cli import main
@@ -16,11 +17,11 @@ SHORT = {"chains": 1, "burn_in": 5, "samples": 20, "thin": 1, "seed": 4}
 TWO = {"kind": "reduced_rank", "factors": 2}
 
 
-def simulate(seed, factors):
-    """Two plots of each line at each site; lines have so many factors and nothing else."""
+def simulate(seed, factors, specific=0.0):
+    """Two plots of each line at each site; lines have so many factors, and specific effects if asked for."""
     rng = np.random.default_rng(seed)
     L = np.column_stack([np.full(SITES, 0.9), np.linspace(-0.8, 0.8, SITES)])[:, :factors]
-    u = rng.standard_normal((LINES, factors)) @ L.T
+    u = rng.standard_normal((LINES, factors)) @ L.T + specific * rng.standard_normal((LINES, SITES))
     rows = [
         {"line": f"l{line}", "site": f"s{t}", "y": round(5 + u[line, t] + 0.7 * rng.standard_normal(), 4)}
         for line in range(LINES)
@@ -52,24 +53,15 @@ def run(plots, path, structure, variances=None, **sampler):
     return mmgibbs.run(analysis(plots, path, structure, variances, **sampler), overwrite=True, progress=False)
 
 
+def matrix(result):
+    return covariance_matrix(result, "line", [f"y|s{t}" for t in range(SITES)])
+
+
 @pytest.fixture(scope="module")
 def fitted(plots, tmp_path_factory):
     folder = tmp_path_factory.mktemp("fitted")
     kinds = {"rank": TWO, "factors": {"kind": "factor_analytic", "factors": 2}, "full": "full"}
     return {name: run(plots, folder / name, kind, method="reml") for name, kind in kinds.items()}
-
-
-def means(result):
-    return dict(result.summary.select("parameter", "mean").iter_rows())
-
-
-def matrix(result):
-    values, traits = means(result), [f"y|s{t}" for t in range(SITES)]
-    out = np.diag([values[f"line.var[{t}]"] for t in traits])
-    for i, a in enumerate(traits):
-        for j, b in enumerate(traits[i + 1 :], i + 1):
-            out[i, j] = out[j, i] = values[f"line.cov[{a},{b}]"]
-    return out
 
 
 def test_reml(fitted):
@@ -80,17 +72,17 @@ def test_reml(fitted):
     assert np.linalg.matrix_rank(matrix(fitted["rank"]), tol=1e-8) == 2
     summary = fitted["rank"].summary
     assert not any("specific" in name for name in summary["parameter"])
-    L = np.array([[means(fitted["rank"])[f"line.loading[y|s{t}:{j}]"] for j in (1, 2)] for t in range(SITES)])
+    L = np.array([[estimates(fitted["rank"])[f"line.loading[y|s{t}:{j}]"] for j in (1, 2)] for t in range(SITES)])
     np.testing.assert_allclose(L @ L.T, matrix(fitted["rank"]), atol=1e-8)
     assert (summary.filter(pl.col("parameter").str.contains(r"loading|\.var\["))["sd"] > 0).all()
-    shares = [means(fitted["rank"])[f"line.explained[{j}]"] for j in (1, 2)]
+    shares = [estimates(fitted["rank"])[f"line.explained[{j}]"] for j in (1, 2)]
     assert sum(shares) == pytest.approx(1.0) and shares[0] > shares[1]
 
 
 def test_scores_means_and_page(fitted, tmp_path):
     result = fitted["rank"]
     scores = result.factor_scores
-    L = np.array([[means(result)[f"line.loading[y|s{t}:{j}]"] for j in (1, 2)] for t in range(SITES)])
+    L = np.array([[estimates(result)[f"line.loading[y|s{t}:{j}]"] for j in (1, 2)] for t in range(SITES)])
     values = result.solutions.filter(term="line").pivot("trait", index="level", values="mean").join(scores, on="level")
     expected = values.select("score_1", "score_2").to_numpy() @ L.T
     np.testing.assert_allclose(values.select([f"y|s{t}" for t in range(SITES)]).to_numpy(), expected, atol=1e-6)
@@ -100,14 +92,8 @@ def test_scores_means_and_page(fitted, tmp_path):
     assert "Specific variance" not in page
 
 
-def test_likelihood_ratio_test(fitted):
-    text = mmgibbs.compare(fitted["rank"].directory, fitted["factors"].directory).text
-    assert "likelihood-ratio test of a" in text and "within b" in text
-    assert "reduced_rank with 2 factors instead of factor_analytic with 2 factors (5 parameters fewer)" in text
-
-
 def test_blup_at_the_estimates_is_the_solution_of_reml(plots, fitted, tmp_path):
-    residual = {f"s{t}": means(fitted["rank"])[f"residual.var[y|s{t}]"] for t in range(SITES)}
+    residual = {f"s{t}": estimates(fitted["rank"])[f"residual.var[y|s{t}]"] for t in range(SITES)}
     config = analysis(plots, tmp_path / "blup", TWO, {"start": matrix(fitted["rank"]).tolist()}, method="blup")
     config["variances"]["residual"] = {"start": np.diag(list(residual.values())).tolist(), "structure": "diagonal"}
     blup = mmgibbs.run(config, progress=False)
@@ -126,30 +112,16 @@ def test_validation_at_the_variances_of_the_run(plots, fitted, tmp_path):
 
 
 def test_sampling(plots, fitted, tmp_path):
-    """Near the maximum; each draw of rank 2; a run that is extended is the run in one go."""
     result = run(plots, tmp_path / "gibbs", TWO, chains=2, burn_in=100, samples=400, thin=1, seed=1)
     both = fitted["rank"].summary.join(result.summary, on="parameter", suffix="_sampled")
     rows = both.filter(pl.col("parameter").str.contains(r"line\.(corr|loading.*:1)"))
     assert rows.height == 15 and ((rows["mean"] - rows["mean_sampled"]).abs() < 1.5 * rows["sd"]).all()
     assert result.info["not_interweaved"]["line"].startswith("its loadings are drawn given the records")
-    serial = run(plots, tmp_path / "serial", TWO, engine="serial", **SHORT)
-    structured = run(plots, tmp_path / "structured", TWO, engine="structured", **SHORT)
-    np.testing.assert_allclose(matrix(structured), matrix(serial), rtol=1e-6)
-    config = analysis(plots, tmp_path / "pieces", TWO, engine="serial", **SHORT | {"samples": 9})
-    mmgibbs.run(config, progress=False)
-    assert mmgibbs.run(config, extend=11, progress=False).summary.equals(serial.summary)
 
 
-@pytest.mark.parametrize(
-    "engine, said",
-    [
-        ("pcg", "a covariance matrix of reduced rank .* use engine: serial, or structured on the CPU"),
-        ("hybrid", "a covariance matrix of reduced rank .* use engine: serial, or structured on the CPU"),
-        ("marginal", "a covariance matrix of reduced rank .* use engine: serial, or structured on the CPU"),
-    ],
-)
-def test_engines_without_it_refuse(plots, tmp_path, engine, said):
-    with pytest.raises(MmgibbsError, match=said):
+@pytest.mark.parametrize("engine", ["pcg", "hybrid", "marginal"])
+def test_engines_without_it_refuse(plots, tmp_path, engine):
+    with pytest.raises(MmgibbsError, match="of reduced rank .* use engine: serial, or structured on the CPU"):
         run(plots, tmp_path / "run", TWO, **SHORT | {"engine": engine, "burn_in": 500})
 
 
@@ -159,12 +131,7 @@ def test_engines_without_it_refuse(plots, tmp_path, engine, said):
         (TWO | {"factors": 5}, {}, SHORT, r"structure\.factors: expected at most 4 for 5 components, got 5"),
         (TWO | {"variances": "equal"}, {}, SHORT, r"structure\.variances: expected free for kind: reduced_rank"),
         (TWO, {"prior": {"half_t": {"df": 2}}}, SHORT, r"variances\.line\.prior: expected no prior for structure"),
-        (
-            TWO,
-            {},
-            SHORT | {"partition": "effect", "update": "site"},
-            r"sampler\.partition: found effect, which cannot be combined",
-        ),
+        (TWO, {}, SHORT | {"partition": "effect", "update": "site"}, r"sampler\.partition: found effect, which cannot"),
         (TWO, {}, {"method": "reml", "engine": "pcg"}, r"variances\.line\.structure: reduced_rank"),
     ],
 )
@@ -182,7 +149,6 @@ def test_categories_refuse(tmp_path):
 
 
 def test_a_field_trend_beside_it(tmp_path):
-    """Its effective dimensions are not computed, which a note says; the run is finished."""
     table = simulate(2, 2).with_columns(row=pl.int_range(pl.len()) // 2 % LINES, column=pl.int_range(pl.len()) % 2)
     config = analysis(table, tmp_path / "run", TWO, method="reml")
     known = {"kind": "ar1", "row": "row", "rho": 0.4, "fixed": True}
@@ -200,9 +166,8 @@ def test_a_field_trend_beside_it(tmp_path):
 def test_a_factor_that_vanishes_is_not_counted(tmp_path):
     """The likelihood of three factors is that of two, with as many parameters: a warning says so."""
     table = simulate(1, 1)
-    more, fewer = (
-        run(table, tmp_path / f"{n}", {"kind": "factor_analytic", "factors": n}, method="reml").info for n in (3, 2)
-    )
+    kinds = [{"kind": "factor_analytic", "factors": n} for n in (3, 2)]
+    more, fewer = (run(table, tmp_path / f"{kind['factors']}", kind, method="reml").info for kind in kinds)
     (warning,) = more["warnings"]
     assert warning == (
         "variances.line.structure: 1 factor of 3 at 0: the likelihood is highest without; of all parameters "
@@ -218,5 +183,5 @@ def test_more_factors_than_the_matrix_determines(plots, fitted, tmp_path):
     (warning,) = more["warnings"]
     assert warning.startswith("variances.line.structure: 3 factors of 5 components have 17 parameters, and a full")
     assert f"of all parameters {more['estimated_elements']} are estimated" in warning
-    assert more["log_likelihood"] <= fitted["full"].info["log_likelihood"] + 2e-3
+    assert more["log_likelihood"] == pytest.approx(fitted["full"].info["log_likelihood"], abs=2e-3)
     assert fitted["factors"].info["warnings"] == []

@@ -7,32 +7,18 @@ import sys
 import numpy as np
 import polars as pl
 import pytest
-from helpers.small_analysis import FILES
+from helpers.estimates import estimates
+from helpers.milk_records import ANALYSIS, no_variance, records, starts
 from helpers.support import ROOT
 
 import mmgibbs
+from mmgibbs.build.assemble import assemble
 from mmgibbs.cli import main
+from mmgibbs.config import load_config
+from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ConfigError, ModelError
-
-ANALYSIS = """\
-name: milk
-data: {phenotypes: records.csv}
-traits: [milk, fat]
-model:
-  fixed: {herd: {}}
-  random: {cow: {}}
-sampler: {method: reml}
-output: {directory: run}
-"""
-
-
-def records():
-    rng = np.random.default_rng(3)
-    cow = np.repeat(np.arange(60), 3)
-    own = rng.standard_normal((60, 2)) @ np.linalg.cholesky([[2.0, 0.8], [0.8, 1.0]]).T
-    y = 10 + own[cow] + rng.standard_normal((180, 2)) @ np.linalg.cholesky([[1.0, 0.3], [0.3, 1.5]]).T
-    table = pl.DataFrame({"cow": [f"c{c}" for c in cow], "herd": cow % 4, "milk": y[:, 0], "fat": y[:, 1]})
-    return table.with_columns(fat=pl.when(pl.int_range(180) % 5 == 0).then(None).otherwise("fat"))
+from mmgibbs.reml.estimate import estimate
+from mmgibbs.runs.reml import estimates_table
 
 
 @pytest.fixture
@@ -62,13 +48,6 @@ def test_a_run(folder):
 
 
 def test_standard_errors_by_the_delta_method(folder):
-    """Of a correlation and a ratio, from the covariances of the elements with their derivatives written out."""
-    from mmgibbs.build.assemble import assemble
-    from mmgibbs.config import load_config
-    from mmgibbs.data.prepare import prepare
-    from mmgibbs.reml.estimate import estimate
-    from mmgibbs.runs.reml import estimates_table
-
     analysis = load_config("analysis.yaml")
     assembled = assemble(analysis, prepare(analysis))
     model = assembled.model
@@ -86,14 +65,7 @@ def test_standard_errors_by_the_delta_method(folder):
 
 def test_solutions_are_those_of_blup_at_the_estimates(folder):
     estimated = mmgibbs.run("analysis.yaml", progress=False)
-    values = dict(zip(estimated.summary["parameter"], estimated.summary["mean"], strict=True))
-
-    def matrix(term):
-        c = values[f"{term}.cov[milk,fat]"]
-        return [[values[f"{term}.var[milk]"], c], [c, values[f"{term}.var[fat]"]]]
-
-    starts = [f"variances.{term}={json.dumps(matrix(term))}" for term in ("cow", "residual")]
-    solved = mmgibbs.run("analysis.yaml", ["sampler.method=blup", *starts], directory="blup", progress=False)
+    solved = mmgibbs.run("analysis.yaml", ["sampler.method=blup", *starts(estimated)], directory="blup", progress=False)
     for column in ("mean", "sd", "pev", "reliability"):
         one, other = (s.solutions[column].to_numpy() for s in (estimated, solved))
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-8)
@@ -129,7 +101,6 @@ def test_what_is_refused(folder, setting, words):
 
 
 def test_what_does_not_converge(folder, capsys):
-    """The best point is written, with a warning that a quiet run prints too."""
     result = mmgibbs.run("analysis.yaml", ["sampler.max_iterations=1"], progress=False)
     (warning,) = result.info["warnings"]
     assert "not converged after 1 iteration, " in warning and "standard errors from the best ones" in warning
@@ -142,7 +113,7 @@ def test_effects_with_the_same_levels_are_named(folder):
     """Cows, and cows once more: their sum alone is determined, and is that of a model with one of them."""
     records().with_columns(again=pl.col("cow")).write_csv("records.csv")
     result = mmgibbs.run("analysis.yaml", ["traits=[milk]", "model.random={cow: {}, again: {}}"], progress=False)
-    values = dict(result.summary.select("parameter", "mean").rows())
+    values = estimates(result)
     errors = dict(result.summary.select("parameter", "sd").rows())
     (warning,) = (text for text in result.info["warnings"] if "do not determine" in text)
     assert "each of the variances of cow (milk) and again (milk), only their sum" in warning
@@ -154,16 +125,7 @@ def test_effects_with_the_same_levels_are_named(folder):
     assert one.info["warnings"] == []
 
 
-def test_residuals_are_not_among_the_effects_to_leave_out(folder):
-    """A record for each cow: its cow and its residual are one."""
-    records().unique("cow", keep="first", maintain_order=True).write_csv("records.csv")
-    result = mmgibbs.run("analysis.yaml", ["traits=[milk]"], progress=False)
-    (warning,) = (text for text in result.info["warnings"] if "do not determine" in text)
-    assert "cow (milk) and residual (milk)" in warning and "Leave out model.random.cow, or add" in warning
-
-
 def test_a_variance_of_which_the_data_say_nothing(folder):
-    """All records have the same level: it is one with the mean."""
     records().with_columns(farm=pl.lit("one")).write_csv("records.csv")
     given = ["traits=[milk]", "model.random={cow: {}, farm: {}}", "variances.farm.start=5.0"]
     result = mmgibbs.run("analysis.yaml", given, progress=False)
@@ -209,31 +171,9 @@ def results(table, starts, unit=1.0, name="run"):
     return found.summary["mean"].to_numpy(), found.summary["sd"].cast(float).to_numpy(), found.info["notes"]
 
 
-def no_variance():
-    """Records whose means by cow are all 0: the variance of cows is 0."""
-    y = pl.Series(np.random.default_rng(1).standard_normal(180))
-    table = records().with_columns(milk=y, cow=pl.Series([f"c{i % 60}" for i in range(180)]))
-    return table.with_columns(milk=pl.col("milk") - pl.col("milk").mean().over("cow"))
-
-
-@pytest.mark.parametrize("boundary", [False, True])
-def test_starts_change_nothing(folder, boundary):
-    """A start in the square of grams for a trait in kilograms is a million times too high; the estimate is none of a
-    boundary for that, and one at 0 is the same."""
-    table = no_variance() if boundary else records()
-    mean, sd, notes = results(table, {"cow": 1.0, "residual": 1.0}, name="as_usual")
-    assert any("on the boundary" in note for note in notes) == boundary == np.isnan(sd[0])
-    for i, factor in enumerate((1e-6, 1e-3, 1e3, 1e6)):
-        found = results(table, {"cow": factor, "residual": factor}, name=f"run{i}")
-        np.testing.assert_allclose(found[0], mean, rtol=1e-5)
-        np.testing.assert_allclose(found[1], sd, rtol=1e-5)
-        assert found[2] == notes
-
-
 @pytest.mark.parametrize("boundary", [False, True])
 @pytest.mark.parametrize("start", [None, 1.0])
 def test_another_unit_changes_nothing_but_units(folder, boundary, start):
-    """Milk in grams: variances and their errors are a million times those of kilograms, shares are the same."""
     table = no_variance() if boundary else records()
     starts = {} if start is None else {"cow": start, "residual": start}
     mean, sd, notes = results(table, starts)
@@ -242,27 +182,6 @@ def test_another_unit_changes_nothing_but_units(folder, boundary, start):
     np.testing.assert_allclose(found[0] / squares, mean, rtol=1e-5)
     np.testing.assert_allclose(found[1] / squares, sd, rtol=1e-5)
     assert found[2] == notes
-
-
-def test_a_trait_whose_mean_is_far_above_its_variation(folder):
-    """Herds of other breeds at 0, 1,000, 2,000: what varies about the fixed effects is a millionth of all."""
-    of_herds = pl.col("milk") + 1000.0 * pl.col("herd")
-    mean, sd, _ = results(records(), {})
-    far = results(records().with_columns(milk=of_herds), {}, name="far")
-    np.testing.assert_allclose(far[0], mean, rtol=1e-5)
-    np.testing.assert_allclose(far[1], sd, rtol=1e-5)
-    assert not any("on the boundary" in note for note in far[2])
-
-
-def test_weights_that_are_all_the_same_change_the_residual_variance_alone(folder):
-    """As 1 / SE^2 of records in small units."""
-    mean, sd, _ = results(records(), {})
-    (folder / "analysis.yaml").write_text(ANALYSIS.replace("data: {", "data: {weights: w, "))
-    found = results(records().with_columns(w=pl.lit(1e6)), {}, name="weighted")
-    ratio = np.array([1.0, 1e6])
-    np.testing.assert_allclose(found[0][:2] / ratio, mean[:2], rtol=1e-5)
-    np.testing.assert_allclose(found[1][:2] / ratio, sd[:2], rtol=1e-4)
-    assert not any("on the boundary" in note for note in found[2])
 
 
 def test_weights_that_differ_a_millionfold(folder):
@@ -288,18 +207,6 @@ def test_a_boundary_has_no_standard_error(folder):
     assert any("the variance of milk is on the boundary" in note for note in result.info["notes"])
 
 
-def test_small_analysis_in_files(tmp_path, monkeypatch):
-    """Seven records do not hold six variances; whatever comes of it is said in words."""
-    for name, text in FILES.items():
-        (tmp_path / name).write_text(text)
-    monkeypatch.chdir(tmp_path)
-    try:
-        result = mmgibbs.run("analysis.yaml", ["sampler.method=reml"], progress=False)
-        assert np.isfinite(result.info["log_likelihood"])
-    except ModelError as error:
-        assert "needed" in str(error)
-
-
 CONFIGS = (
     "weights", "residual_classes", "covariates", "unknown_parent_groups", "selfing", "random_regression",
     "repeated_records", "relationship_file",
@@ -318,29 +225,23 @@ def test_every_kind_of_analysis_converges(tmp_path, name):
     assert random.height and (random["pev"] > 0).all()
 
 
-def test_reml_imports_neither_sweeps_nor_chains(folder):
-    """A process that estimates variances by REML waits for no engine that samples, for no sampler, and for no library
-    of processes, of diagnostics of draws and of pages."""
-    script = """
-import sys
-from mmgibbs.cli import main
-assert main(["run", "analysis.yaml", "--quiet", "--no-report"]) == 0
-needless = ("mmgibbs.engines.coloured", "mmgibbs.engines.hybrid", "mmgibbs.engines.pcg", "mmgibbs.sampler.markers",
-            "mmgibbs.sampler.marginal", "mmgibbs.sampler.chain", "mmgibbs.regressions", "mmgibbs.report.plots",
-            "matplotlib", "scipy.cluster", "scipy.stats", "joblib", "psutil", "asyncio", "distributed", "xarray",
-            "pandas", "arviz_stats", "jinja2")
-print(sorted(name for name in sys.modules if name.startswith(needless)))
-"""
-    outcome = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert outcome.stdout.strip() == "[]"
+NEEDLESS = (
+    "mmgibbs.engines.coloured", "mmgibbs.engines.hybrid", "mmgibbs.engines.pcg", "mmgibbs.sampler.markers",
+    "mmgibbs.sampler.marginal", "mmgibbs.sampler.chain", "mmgibbs.regressions", "mmgibbs.report.plots", "matplotlib",
+    "scipy.cluster", "scipy.stats", "joblib", "psutil", "asyncio", "distributed", "xarray", "pandas", "arviz_stats",
+    "jinja2",
+)  # fmt: skip
 
 
-def test_a_page_without_large_matrices_waits_for_no_clustering(folder):
-    script = """
+@pytest.mark.parametrize(("flags", "needless"), [(["--no-report"], NEEDLESS), ([], ("scipy.cluster",))])
+def test_reml_imports_neither_sweeps_nor_chains(folder, flags, needless):
+    """A process that estimates variances waits for no engine that samples, for no sampler, and for no library of
+    processes, of diagnostics of draws and of pages; a page without large matrices waits for no clustering."""
+    script = f"""
 import sys
 from mmgibbs.cli import main
-assert main(["run", "analysis.yaml", "--quiet"]) == 0
-print([name for name in sys.modules if name.startswith("scipy.cluster")])
+assert main(["run", "analysis.yaml", "--quiet", *{flags}]) == 0
+print([name for name in sys.modules if name.startswith({needless})])
 """
     outcome = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert outcome.stdout.strip() == "[]"

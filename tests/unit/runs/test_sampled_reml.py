@@ -7,6 +7,8 @@ import signal
 import numpy as np
 import polars as pl
 import pytest
+from helpers.milk_records import ANALYSIS, records, starts
+from helpers.small_analysis import replaced
 
 import mmgibbs
 from mmgibbs.cli import main
@@ -14,29 +16,12 @@ from mmgibbs.errors import ConfigError, DeviceError
 from mmgibbs.machine import memory
 from mmgibbs.runs.sampled_reml import SampledRemlWatch
 
-ANALYSIS = """\
-name: milk
-data: {phenotypes: records.csv}
-traits: [milk, fat]
-model:
-  fixed: {herd: {}}
-  random: {cow: {}}
-sampler: {method: reml, engine: pcg, reml_samples: 20, threads: 1}
-output: {directory: run}
-"""
-
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    rng = np.random.default_rng(3)
-    cow = np.repeat(np.arange(60), 3)
-    u = rng.standard_normal((60, 2)) @ np.linalg.cholesky([[2.0, 0.8], [0.8, 1.0]]).T
-    y = 10 + u[cow] + rng.standard_normal((180, 2)) @ np.linalg.cholesky([[1.0, 0.3], [0.3, 1.5]]).T
-    table = pl.DataFrame({"cow": [f"c{c}" for c in cow], "herd": cow % 4, "milk": y[:, 0], "fat": y[:, 1]})
-    table.with_columns(fat=pl.when(pl.int_range(180) % 5 == 0).then(None).otherwise("fat")).write_csv(
-        tmp_path / "records.csv"
-    )
-    (tmp_path / "analysis.yaml").write_text(ANALYSIS)
+    records().write_csv(tmp_path / "records.csv")
+    by_samples = "{method: reml, engine: pcg, reml_samples: 20, threads: 1}"
+    (tmp_path / "analysis.yaml").write_text(replaced(ANALYSIS, "{method: reml}", by_samples))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -64,21 +49,13 @@ def test_a_run(folder, capsys):
 
 def test_solutions_and_their_errors_are_those_of_blup_at_the_estimates(folder):
     estimated = mmgibbs.run("analysis.yaml", progress=False)
-    values = dict(zip(estimated.summary["parameter"], estimated.summary["mean"], strict=True))
-
-    def matrix(term):
-        c = values[f"{term}.cov[milk,fat]"]
-        return [[values[f"{term}.var[milk]"], c], [c, values[f"{term}.var[fat]"]]]
-
-    starts = [f"variances.{term}={json.dumps(matrix(term))}" for term in ("cow", "residual")]
-    blup = ["sampler.method=blup", "sampler.engine=auto", "sampler.reml_samples=100", *starts]
+    blup = ["sampler.method=blup", "sampler.engine=auto", "sampler.reml_samples=100", *starts(estimated)]
     solved = mmgibbs.run("analysis.yaml", blup, directory="blup", progress=False)
     for column in ("mean", "sd", "pev", "reliability"):
         one, other = (s.solutions[column].to_numpy() for s in (estimated, solved))
         np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8)
-    by_samples = mmgibbs.run(
-        "analysis.yaml", ["sampler.pev_limit=0", "sampler.pev_samples=40"], directory="samples", progress=False
-    )
+    settings = ["sampler.pev_limit=0", "sampler.pev_samples=40"]
+    by_samples = mmgibbs.run("analysis.yaml", settings, directory="samples", progress=False)
     assert by_samples.solutions["pev_mcse"].drop_nulls().len() == 128
     assert by_samples.info["monte_carlo_pev"]["samples"] == 40
 
@@ -111,9 +88,8 @@ def test_runs_without_a_likelihood_have_no_test_of_it(folder, capsys):
     assert main(["run", "analysis.yaml", "--quiet", "--output", "exact", *(f"--set={s}" for s in exact)]) == 0
     capsys.readouterr()
     assert main(["compare", "run", "exact"]) == 0
-    assert "no test: REML by Monte Carlo (sampler.engine: pcg) does not compute the likelihood" in "".join(
-        capsys.readouterr()
-    )
+    said = "".join(capsys.readouterr())
+    assert "no test: REML by Monte Carlo (sampler.engine: pcg) does not compute the likelihood" in said
 
 
 @pytest.mark.parametrize(
@@ -140,9 +116,8 @@ def test_what_it_cannot_do_is_refused(folder, settings, words):
 
 
 def test_a_matrix_known_by_its_inverse_is_refused(folder):
-    pl.DataFrame({"a": ["c0"], "b": ["c0"], "value": [1.0]}).vstack(
-        pl.DataFrame({"a": [f"c{i}" for i in range(1, 60)], "b": [f"c{i}" for i in range(1, 60)], "value": [2.0] * 59})
-    ).write_csv(folder / "inverse.csv")
+    cows = [f"c{i}" for i in range(60)]
+    pl.DataFrame({"a": cows, "b": cows, "value": [1.0] + [2.0] * 59}).write_csv(folder / "inverse.csv")
     with pytest.raises(ConfigError, match="model.random.cow.relationship: its matrix is known by its inverse alone"):
         mmgibbs.check("analysis.yaml", ["model.random.cow.relationship=inverse.csv"])
 
@@ -156,15 +131,12 @@ def test_correlations_that_are_estimated_are_refused(folder):
 
 def test_what_does_not_fit_into_memory_is_refused_before_it_is_allocated(folder, monkeypatch):
     monkeypatch.setattr(memory, "free_bytes", lambda: 60_000)
-    with pytest.raises(
-        DeviceError, match="REML of 128 equations by 20 samples needs about .*fewer sampler.reml_samples"
-    ):
+    with pytest.raises(DeviceError, match="REML of 128 equations by 20 samples needs .*fewer sampler.reml_samples"):
         mmgibbs.run("analysis.yaml", progress=False)
 
 
 def test_what_does_not_converge_says_so(folder):
     result = mmgibbs.run("analysis.yaml", ["sampler.max_iterations=1"], progress=False)
     (warning,) = (w for w in result.info["warnings"] if "converged" in w)
-    assert (
-        warning.startswith("REML has not converged after 1 iteration: ") and "sampler.max_iterations, now 1" in warning
-    )
+    assert warning.startswith("REML has not converged after 1 iteration: ")
+    assert "sampler.max_iterations, now 1" in warning

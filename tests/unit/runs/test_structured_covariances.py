@@ -1,13 +1,11 @@
 """`variances.TERM.structure` from the analysis file to the run folder: REML, sampling, what is refused."""
 
-import json
-
 import numpy as np
 import polars as pl
 import pytest
+from helpers.estimates import covariance_matrix
 from helpers.selection import first
 from scipy.optimize import minimize
-from scipy.stats import chi2
 
 import mmgibbs
 from mmgibbs.errors import ConfigError, MmgibbsError, ModelError
@@ -49,14 +47,8 @@ def run(records, path, structure, variances=None, **sampler):
     return mmgibbs.run(analysis(records, path, structure, variances, **sampler), overwrite=True, progress=False)
 
 
-def matrix(summary):
-    """(4, 4) means of the elements of G."""
-    values = dict(summary.select("parameter", "mean").iter_rows())
-    out = np.diag([values[f"line.var[{t}]"] for t in TRAITS])
-    for i, a in enumerate(TRAITS):
-        for j, b in enumerate(TRAITS[i + 1 :], i + 1):
-            out[i, j] = out[j, i] = values[f"line.cov[{a},{b}]"]
-    return out
+def matrix(result):
+    return covariance_matrix(result, "line", TRAITS)
 
 
 # ------------------------------------------------------------------------------------------------ REML
@@ -112,7 +104,7 @@ def test_reml_is_the_maximum_of_the_dense_likelihood(records, tmp_path, kind):
     at_0 = sum("on the boundary" in note for note in result.info["notes"])
     assert result.info["estimated_elements"] == n + 4 - at_0
     assert result.info["log_likelihood_without_2_pi"] == pytest.approx(-0.5 * best.fun, abs=1e-4)
-    np.testing.assert_allclose(matrix(result.summary), matrix_of(best.x[:n]), rtol=2e-3, atol=2e-3)
+    np.testing.assert_allclose(matrix(result), matrix_of(best.x[:n]), rtol=2e-3, atol=2e-3)
     of_lines = pl.col("parameter").str.starts_with("line.")
     without = set(result.summary.filter(of_lines & pl.col("sd").is_null())["parameter"])
     expected = {"line.specific[c]", "line.explained[c]"} if kind == "factor_analytic" else set()
@@ -130,14 +122,6 @@ def test_standard_errors_are_those_of_the_observed_information(records, tmp_path
     error = np.sqrt(np.linalg.inv(np.array(differences) / 8e-6)[4, 4]) * (1 - np.tanh(best[4]) ** 2)
     found = result.summary.filter(parameter="line.rho")["sd"][0]
     assert found == pytest.approx(error, rel=0.15)
-
-
-def test_full_and_factor_analytic_with_enough_factors_are_the_same_likelihood(records, tmp_path):
-    """Three factors of four components have more parameters than a full matrix."""
-    full = run(records, tmp_path / "full", "full", method="reml")
-    factors = run(records, tmp_path / "fa", {"kind": "factor_analytic", "factors": 3}, method="reml")
-    assert factors.info["log_likelihood"] == pytest.approx(full.info["log_likelihood"], abs=2e-3)
-    np.testing.assert_allclose(matrix(factors.summary), matrix(full.summary), rtol=0.05, atol=0.02)
 
 
 def test_each_boundary_is_said_once(tmp_path):
@@ -167,7 +151,7 @@ def test_equal_variances_have_fewer_parameters(records, tmp_path, kind):
     assert free.info["estimated_elements"] + at_0 - equal.info["estimated_elements"] == 3
     assert free.info["log_likelihood"] > equal.info["log_likelihood"]
     if kind in ("compound_symmetry", "ar1"):
-        assert np.ptp(np.diag(matrix(equal.summary))) < 1e-9
+        assert np.ptp(np.diag(matrix(equal))) < 1e-9
 
 
 # ------------------------------------------------------------------------------------------------ sampling
@@ -175,26 +159,15 @@ def test_equal_variances_have_fewer_parameters(records, tmp_path, kind):
 SHORT = {"chains": 1, "burn_in": 5, "samples": 20, "thin": 1, "seed": 4}
 
 
-@pytest.mark.parametrize("kind", first(1, KINDS))
+@pytest.mark.parametrize("kind", first(1, KINDS[::2]))
 def test_engines_give_the_same_chain_and_a_run_in_pieces_is_the_run_in_one_go(records, tmp_path, kind):
     serial = run(records, tmp_path / "serial", kind, engine="serial", **SHORT)
     other = run(records, tmp_path / "structured", kind, engine="structured", **SHORT)
-    np.testing.assert_allclose(matrix(other.summary), matrix(serial.summary), rtol=1e-6)
+    np.testing.assert_allclose(matrix(other), matrix(serial), rtol=1e-6)
     config = analysis(records, tmp_path / "pieces", kind, engine="serial", **SHORT | {"samples": 9})
     mmgibbs.run(config, progress=False)
     pieces = mmgibbs.run(config, extend=11, progress=False)
     assert pieces.summary.equals(serial.summary)
-
-
-def test_posterior_is_about_the_maximum(records, tmp_path):
-    """60 lines with 8 records each: posterior means of correlations near the REML estimates."""
-    estimates = run(records, tmp_path / "reml", "factor_analytic", method="reml").summary
-    sampled = run(records, tmp_path / "gibbs", "factor_analytic", chains=2, burn_in=200, samples=1000, thin=1, seed=1)
-    both = estimates.join(sampled.summary, on="parameter", suffix="_sampled")
-    rows = both.filter(pl.col("parameter").str.contains(r"line\.(corr|loading)"))
-    assert rows.height == 10
-    assert ((rows["mean"] - rows["mean_sampled"]).abs() < rows["sd"]).all()
-    assert sampled.info["engine"] != "marginal"
 
 
 def test_every_chain_begins_apart(records, tmp_path):
@@ -208,7 +181,7 @@ def test_fixed_at_the_variances_of_a_run(records, tmp_path):
     sampled = run(records, tmp_path / "gibbs", "factor_analytic", **SHORT)
     config = analysis(records, tmp_path / "blup", "factor_analytic", method="blup")
     residual = [sampled.summary.filter(parameter=f"residual.var[{t}]")["mean"][0] for t in TRAITS]
-    config["variances"]["line"]["start"] = matrix(sampled.summary).tolist()
+    config["variances"]["line"]["start"] = matrix(sampled).tolist()
     config["variances"]["residual"]["start"] = np.diag(residual).tolist()
     assert mmgibbs.run(config, overwrite=True, progress=False).solutions.height == 4 * LINES + 4
 
@@ -218,12 +191,8 @@ def test_the_page_says_the_structure(records, tmp_path):
     assert "factor-analytic with 2 factors" in make_report([result.directory], tmp_path / "page.html").read_text()
     again = mmgibbs.open_run(result.directory)
     assert again.summary.equals(result.summary)
-    info = json.loads((result.directory / "run.json").read_text())
-    assert info["analysis"]["variances"]["line"]["structure"] == {
-        "kind": "factor_analytic",
-        "factors": 2,
-        "variances": "free",
-    }
+    structure = {"kind": "factor_analytic", "factors": 2, "variances": "free"}
+    assert again.info["analysis"]["variances"]["line"]["structure"] == structure
 
 
 # ------------------------------------------------------------------------------------------------ refusals
@@ -253,16 +222,8 @@ def test_residuals_have_no_structure(records, tmp_path):
 
 def test_one_component_has_no_factors(records, tmp_path):
     config = analysis(records, tmp_path / "run", {"kind": "factor_analytic", "factors": 1}, method="reml")
-    with pytest.raises(
-        ConfigError, match=r"variances\.line\.structure\.kind: expected full for the single component a"
-    ):
+    with pytest.raises(ConfigError, match=r"line\.structure\.kind: expected full for the single component a"):
         mmgibbs.run(config | {"traits": ["a"]}, progress=False)
-
-
-def test_one_component_has_no_structure(records, tmp_path):
-    config = analysis(records, tmp_path / "run", "ar1", **SHORT) | {"traits": ["a"]}
-    with pytest.raises(ConfigError, match="expected full for the single component a, got ar1"):
-        mmgibbs.run(config, progress=False)
 
 
 def test_marginal_is_refused(records, tmp_path):
@@ -274,28 +235,6 @@ def test_too_few_levels_are_named(records, tmp_path):
     few = records.filter(pl.col("line").is_in(["l0", "l1", "l2", "l3"]))
     with pytest.raises(ModelError, match="expected at least 5 levels of line"):
         run(few, tmp_path / "run", "factor_analytic", **SHORT)
-
-
-def test_comparison_begins_with_the_likelihood_ratio_test(records, tmp_path):
-    """Factors within a full matrix; two structures of which neither is a case of the other have AIC and BIC."""
-    table, runs = tmp_path / "records.csv", {}
-    records.write_csv(table)
-    for kind in ("factor_analytic", "ar1", "full"):
-        config = analysis(records, tmp_path / kind, kind, method="reml")
-        runs[kind] = mmgibbs.run(config | {"data": {"phenotypes": str(table)}}, progress=False)
-    factors, full, ar1 = runs["factor_analytic"], runs["full"], runs["ar1"]
-    lines = mmgibbs.compare(factors.directory, full.directory).text.splitlines()
-    D = 2 * (full.info["log_likelihood"] - factors.info["log_likelihood"])
-    p = chi2.sf(D, 2)
-    assert lines[3] == f"likelihood-ratio test of a (factor_analytic) within b (full): D = {D:.4f}, p = {p:.4f}"
-    assert lines[4].strip() == (
-        "the smaller model has line factor_analytic with 1 factor instead of full (2 parameters fewer)"
-    )
-    lines = mmgibbs.compare(factors.directory, ar1.directory).text.splitlines()
-    assert lines[3].startswith("likelihood-ratio test: no test: neither model is nested in the other")
-    criteria = [f"{key.upper()} (smaller is better): a {factors.info[key]:.2f}, b {ar1.info[key]:.2f}" for key in
-                ("aic", "bic")]  # fmt: skip
-    assert [line.strip() for line in lines[4:6]] == criteria
 
 
 def test_components_without_a_level_in_common_are_no_reason_to_warn(records, tmp_path):
