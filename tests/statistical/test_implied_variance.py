@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 from helpers.monte_carlo import chain_batches, compare
-from unit.runs.test_single_step_markers import N, V, analysis, covariances, data  # noqa: F401  data is a fixture
+from helpers.single_step_herd import N, V, analysis, covariances, data  # noqa: F401  data is a fixture
 
 import mmgibbs
 from mmgibbs.config import load_config

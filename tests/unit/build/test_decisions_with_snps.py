@@ -3,8 +3,8 @@
 import numpy as np
 import polars as pl
 import pytest
+from helpers.single_step_herd import N, analysis, covariances, data  # noqa: F401  data is a fixture
 from reference.decisions import from_draws
-from unit.runs.test_single_step_markers import N, analysis, covariances, data  # noqa: F401  data is a fixture
 
 import mmgibbs
 from mmgibbs.errors import ConfigError

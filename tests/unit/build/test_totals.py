@@ -2,7 +2,7 @@
 
 import numpy as np
 import polars as pl
-from unit.runs.test_markers import GENOTYPED, analysis, tables
+from helpers.marker_runs import GENOTYPED, analysis, tables
 
 import mmgibbs
 from mmgibbs.exchange.blupf90_write import export_blupf90

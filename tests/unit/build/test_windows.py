@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
-from unit.runs.test_predict import CHROMOSOMES, NAMES, SNPS, TRAINED, genotypes, run
+from helpers.genotyped_records import CHROMOSOMES, NAMES, SNPS, TRAINED, genotypes, run
 
 import mmgibbs
 from mmgibbs.errors import ConfigError

@@ -16,12 +16,12 @@ import polars as pl
 import pytest
 import xarray
 import yaml
+from helpers.genomic_cows import analysis as genomic
+from helpers.genomic_cows import tables as genotyped
 from helpers.kept_runs import SAMPLED, assert_same, found_in_one_go
 from helpers.small_analysis import ANALYSIS, command, write_files
 from helpers.validation_data import analysis_of, beef_frames, small_beef
 from polars.testing import assert_frame_equal
-from unit.runs.test_genomic_relationships import analysis as genomic
-from unit.runs.test_genomic_relationships import tables as genotyped
 
 import mmgibbs
 import mmgibbs.runs.chains

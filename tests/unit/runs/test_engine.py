@@ -2,13 +2,10 @@
 
 import dataclasses
 import json
-import os
-import signal
-from pathlib import Path
 
 import polars as pl
 import pytest
-from helpers.kept_runs import SAMPLED, found_in
+from helpers.kept_runs import SAMPLED
 from helpers.shared_cases import analysis as shared_analysis
 from helpers.small_analysis import command, replaced, write_files
 from helpers.support import ROOT
@@ -237,53 +234,23 @@ def test_memory_of_marginal_counts_for_every_chain_at_work(first, monkeypatch):
 pytestmark = pytest.mark.usefixtures("one_core")
 
 
-def test_a_run_says_what_it_took_and_why(tmp_path):
-    write_files(tmp_path / "a", {"analysis.yaml": LONG})
-    outcome = command(tmp_path / "a", "run", "analysis.yaml")
+def test_a_run_says_what_it_took_and_why_and_keeps_it(tmp_path, monkeypatch):
+    """Where it is extended, whatever `auto` would take now."""
+    folder = tmp_path / "a"
+    write_files(folder, {"analysis.yaml": LONG})
+    outcome = command(folder, "run", "analysis.yaml")
     record = outcome.record
     assert outcome.code == 0 and record["engine"] == "marginal"
     assert f"engine marginal ({record['engine_chosen_because']})" in outcome.err
     assert set(record["engine_estimates"]["milliseconds_per_sweep"]) == {"serial", "structured"}
     assert record["engine_estimates"]["marginal"]["milliseconds_per_factorisation"] > 0
-    checked = command(tmp_path / "a", "check", "analysis.yaml")
+    checked = command(folder, "check", "analysis.yaml")
     assert f"engine marginal ({record['engine_chosen_because']})" in checked.out
-
-
-def begun(folder: Path, monkeypatch) -> dict:
-    write_files(folder, {"analysis.yaml": LONG})
-    assert command(folder, "run", "analysis.yaml", "--quiet", "--output", "whole").code == 0
-    with monkeypatch.context() as patch:
-        stop(patch)
-        assert command(folder, "run", "analysis.yaml", "--quiet").code == 143
-    return found_in(folder / "whole")
-
-
-def stop(patch):
-    at, seen = IntegratedLikelihood.keep, [0]
-
-    def counted(likelihood):
-        seen[0] += 1
-        if seen[0] == 40:
-            os.kill(os.getpid(), signal.SIGTERM)
-        return at(likelihood)
-
-    patch.setattr(IntegratedLikelihood, "keep", counted)
-
-
-def test_a_run_that_continues_keeps_its_engine(tmp_path, monkeypatch):
-    """Whatever `auto` would take now; so does one that is extended, to the draws of a run in one go."""
-    whole = begun(tmp_path / "a", monkeypatch)
     monkeypatch.setattr(of_runs, "MARGIN", 1e9)
-    outcome = command(tmp_path / "a", "run", "analysis.yaml", "--quiet", "--resume")
-    assert outcome.code == 0, outcome.err
-    found = found_in(tmp_path / "a" / "run")
-    assert outcome.record["engine"] == "marginal"
-    assert outcome.record["engine_chosen_because"] == "auto: the engine that the run was begun with"
-    for name, values in whole["draws"].items():
-        assert (found["draws"][name] == values).all(), name
-    extended = command(tmp_path / "a", "run", "analysis.yaml", "--quiet", "--extend", "10")
+    extended = command(folder, "run", "analysis.yaml", "--quiet", "--extend", "10")
     assert extended.code == 0 and extended.record["engine"] == "marginal"
-    anew = command(tmp_path / "a", "run", "analysis.yaml", "--quiet", "--overwrite")
+    assert extended.record["engine_chosen_because"] == "auto: the engine that the run was begun with"
+    anew = command(folder, "run", "analysis.yaml", "--quiet", "--overwrite")
     assert anew.code == 0 and anew.record["engine"] != "marginal"
 
 

@@ -56,13 +56,6 @@ def test_predictions_are_those_of_an_evaluation_with_the_animals_in_it(herd, nam
     assert not any(note.startswith("warning") for note in predicted.notes)
 
 
-def test_predictions_on_two_traits(tmp_path):
-    herd = Herd(tmp_path, seed=9, traits=("gain", "fat"))
-    predicted = mmgibbs.predict(herd.run("old", GENOMIC).directory, tmp_path / "young.csv").values
-    compare(predicted, herd.run("every", GENOMIC, "every.csv"), 2 * len(herd.young))
-    assert predicted["trait"].unique(maintain_order=True).to_list() == ["gain", "fat"]
-
-
 def test_predictions_of_direct_and_maternal_effects(herd, tmp_path):
     records = pl.read_csv(herd.folder / "records.csv")
     records.join(herd.pedigree.select(animal="id", dam="dam"), on="animal", how="left").write_csv(tmp_path / "r.csv")

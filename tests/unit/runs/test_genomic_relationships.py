@@ -2,11 +2,12 @@
 is refused, told or reported."""
 
 import json
-import pickle
 
 import numpy as np
 import polars as pl
 import pytest
+from helpers.estimates import assert_same_draws
+from helpers.genomic_cows import GENOTYPED, SNPS, N, analysis, genotyped_alone, run, tables
 
 import mmgibbs
 from mmgibbs.data.prepare import prepare
@@ -16,68 +17,9 @@ from mmgibbs.report.make import make_report
 from mmgibbs.results.columns import meaning
 from mmgibbs.results.genotyped import COMPONENTS, SAMPLE
 
+__all__ = ["tables"]
+
 KNOWN = {"genetic": 2.0, "residual": 1.0}
-SAMPLER = {"chains": 1, "burn_in": 10, "samples": 30, "thin": 1, "seed": 4}
-N, SNPS, GENOTYPED = 90, 60, 60
-
-
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory):
-    """(phenotypes, pedigree, path of the genotypes): repeated records, some of animals that are not genotyped."""
-    rng = np.random.default_rng(9)
-    sire = np.where(np.arange(N) < 20, -1, rng.integers(0, 10, N))
-    dam = np.where(np.arange(N) < 20, -1, rng.integers(10, 20, N))
-    gamete = lambda parent: rng.binomial(1, parent / 2)
-    codes = rng.binomial(2, rng.uniform(0.2, 0.5, SNPS), (N, SNPS))
-    for i in range(20, N):
-        codes[i] = gamete(codes[sire[i]]) + gamete(codes[dam[i]])
-    g = codes @ rng.normal(0, 0.2, SNPS)
-    animal = np.concatenate([np.arange(10, N), rng.integers(20, N, 40)])
-    y = g[animal] + rng.standard_normal(len(animal))
-    name = lambda code: [None if c < 0 else f"a{c}" for c in code]
-    phenotypes = pl.DataFrame(
-        {
-            "animal": name(animal), "herd": [f"h{i % 3}" for i in range(len(animal))], "milk": y,
-            "fat": 0.5 * y + rng.standard_normal(len(animal)), "age": rng.uniform(1, 5, len(animal)),
-        }
-    )  # fmt: skip
-    pedigree = pl.DataFrame({"id": name(np.arange(N)), "sire": name(sire), "dam": name(dam)})
-    path = tmp_path_factory.mktemp("genotypes") / "geno.csv"
-    columns = {f"s{j}": codes[:GENOTYPED, j] for j in range(SNPS)}
-    pl.DataFrame({"animal": name(np.arange(GENOTYPED)), **columns}).write_csv(path)
-    return phenotypes, pedigree, path
-
-
-def analysis(tables, path, relationship="single_step", term=None, traits=("milk",), variances=None, **sampler):
-    phenotypes, pedigree, genotypes = tables
-    quality = {"maf": 0, "call_rate": 0, "animal_call_rate": 0}
-    data = {"phenotypes": phenotypes, "pedigree": pedigree, "genotypes": {"file": str(genotypes), "quality": quality}}
-    return {
-        "name": "genomic",
-        "data": data,
-        "traits": {trait: {} for trait in traits},
-        "model": {
-            "fixed": {"herd": {}},
-            "random": {"genetic": (term or {"level": "animal"}) | {"relationship": relationship}},
-        },
-        "variances": variances or {},
-        "sampler": SAMPLER | sampler,
-        "output": {"directory": str(path)},
-    }
-
-
-def genotyped_alone(tables):
-    known = [f"a{i}" for i in range(GENOTYPED)]
-    return tables[0].filter(pl.col("animal").is_in(known)), *tables[1:]
-
-
-def run(*arguments, **options):
-    return mmgibbs.run(analysis(*arguments, **options), overwrite=True, progress=False)
-
-
-def assert_same_draws(a, b):
-    for name in a.draws["posterior"].data_vars:
-        np.testing.assert_array_equal(*(r.draws["posterior"][name].to_numpy() for r in (a, b)))
 
 
 TWO = [[2.0, 0.3], [0.3, 1.0]]
@@ -168,18 +110,6 @@ def test_a_core_file_that_cannot_be_used(tables, tmp_path):
             core.write_bytes(content)
         with pytest.raises(DataError, match=message):
             prepare(mmgibbs.load_config(asked))
-
-
-@pytest.mark.parametrize("spec", ["single_step", "genomic"])
-def test_another_process_makes_its_own_factors(tables, tmp_path, spec):
-    records = tables if spec == "single_step" else genotyped_alone(tables)
-    kind = prepare(mmgibbs.load_config(analysis(records, tmp_path, spec))).design.terms[-1].relationship
-    few = np.arange(5)
-    known = kind.diagonal, kind.spread(few), kind.draw(np.ones((kind.n_levels, 1)))
-    sent = pickle.loads(pickle.dumps(kind))
-    assert vars(sent).keys() < vars(kind).keys()
-    for one, two in zip(known, (sent.diagonal, sent.spread(few), sent.draw(np.ones((kind.n_levels, 1)))), strict=True):
-        np.testing.assert_array_equal(one, two)
 
 
 def test_pictures_of_the_genotyped(tables, whole, tmp_path):

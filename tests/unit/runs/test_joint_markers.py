@@ -5,7 +5,8 @@ import json
 import numpy as np
 import polars as pl
 import pytest
-from unit.runs.test_markers import GENOTYPED, analysis, finite, run, same, tables
+from helpers.estimates import assert_same_draws
+from helpers.marker_runs import GENOTYPED, analysis, finite, run, tables
 
 import mmgibbs
 from mmgibbs.errors import MmgibbsError
@@ -60,7 +61,7 @@ def test_a_run_in_pieces_is_a_run_in_one_go(two, tmp_path, prior, across):
     run(two, tmp_path / "pieces", TWO, section, samples=11)
     config = analysis(two, tmp_path / "pieces", TWO, section, samples=11)
     pieces = mmgibbs.run(config, extend=19, progress=False)
-    same(whole, pieces)
+    assert_same_draws(whole, pieces)
     for name in ("mean", "sd"):
         np.testing.assert_array_equal(whole.solutions[name].to_numpy(), pieces.solutions[name].to_numpy())
 

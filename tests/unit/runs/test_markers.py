@@ -3,77 +3,16 @@
 import numpy as np
 import polars as pl
 import pytest
+from helpers.estimates import assert_same_draws
+from helpers.marker_runs import GENOTYPED, SNPS, analysis, finite, run, tables
 
 import mmgibbs
 from mmgibbs.config import markers as config_of_markers
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.sampler.markers import priors
 
-SAMPLER = {"chains": 1, "burn_in": 20, "samples": 30, "thin": 1, "seed": 4}
+__all__ = ["tables"]
 PRIORS = ["rr", "bayes_a", "bayes_b", "bayes_c", "bayes_r", "lasso", "horseshoe"]
-N, SNPS, GENOTYPED = 90, 40, 70
-
-
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory):
-    """(phenotypes, pedigree, path of the genotypes): repeated records, a binary trait, some animals not genotyped."""
-    rng = np.random.default_rng(9)
-    sire = np.where(np.arange(N) < 20, -1, rng.integers(0, 10, N))
-    dam = np.where(np.arange(N) < 20, -1, rng.integers(10, 20, N))
-    gamete = lambda parent: rng.binomial(1, parent / 2)
-    codes = rng.binomial(2, rng.uniform(0.2, 0.5, SNPS), (N, SNPS))
-    for i in range(20, N):
-        codes[i] = gamete(codes[sire[i]]) + gamete(codes[dam[i]])
-    g = codes[:, :4] @ np.array([0.6, -0.5, 0.4, 0.3])
-    animal = np.concatenate([np.arange(10, N), rng.integers(30, N, 40)])
-    y = g[animal] + rng.standard_normal(len(animal))
-    name = lambda code: [None if c < 0 else f"a{c}" for c in code]
-    phenotypes = pl.DataFrame(
-        {
-            "animal": name(animal),
-            "herd": [f"h{i % 3}" for i in range(len(animal))],
-            "milk": y,
-            "alive": np.where(y + rng.standard_normal(len(animal)) > y.mean(), "yes", "no"),
-            "barn": np.where(np.arange(len(animal)) % 2 == 0, "one", "two"),
-        }
-    )
-    pedigree = pl.DataFrame({"id": name(np.arange(N)), "sire": name(sire), "dam": name(dam)})
-    path = tmp_path_factory.mktemp("genotypes") / "geno.csv"
-    columns = {f"s{j}": codes[:GENOTYPED, j] for j in range(SNPS)}
-    pl.DataFrame({"animal": name(np.arange(GENOTYPED)), **columns}).write_csv(path)
-    return phenotypes, pedigree, path
-
-
-def analysis(tables, path, traits=None, section=None, random=True, variances=None, **sampler):
-    phenotypes, pedigree, genotypes = tables
-    model = {"fixed": {"herd": {}}, "markers": {"snps": {"without_genotypes": "keep"} | (section or {})}}
-    data = {"phenotypes": phenotypes, "genotypes": str(genotypes)}
-    if random:
-        model["random"] = {"genetic": {"level": "animal", "relationship": "pedigree"}}
-        data["pedigree"] = pedigree
-    return {
-        "name": "markers",
-        "data": data,
-        "traits": traits or {"milk": {}},
-        "model": model,
-        "variances": variances or {},
-        "sampler": SAMPLER | sampler,
-        "output": {"directory": str(path)},
-    }
-
-
-def run(*arguments, **options):
-    return mmgibbs.run(analysis(*arguments, **options), overwrite=True, progress=False)
-
-
-def same(a, b, exactly=True):
-    for name in a.draws["posterior"].data_vars:
-        x, y = (r.draws["posterior"][name].to_numpy() for r in (a, b))
-        np.testing.assert_array_equal(x, y) if exactly else np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-6)
-
-
-def finite(frame):
-    return frame["mean"].is_not_null().all() and frame["mean"].is_finite().all()
 
 
 @pytest.mark.parametrize("prior", PRIORS)
@@ -96,7 +35,7 @@ def test_a_run_in_pieces_is_a_run_in_one_go(tables, tmp_path, prior):
     run(tables, tmp_path / "pieces", section={"prior": prior}, samples=11)
     config = analysis(tables, tmp_path / "pieces", section={"prior": prior}, samples=11)
     pieces = mmgibbs.run(config, extend=19, progress=False)
-    same(whole, pieces)
+    assert_same_draws(whole, pieces)
     for name in ("mean", "sd"):
         np.testing.assert_array_equal(whole.solutions[name].to_numpy(), pieces.solutions[name].to_numpy())
 
@@ -106,8 +45,8 @@ def test_engines_and_threads_give_the_same_chain(tables, tmp_path):
     a = run(tables, tmp_path / "a", engine="serial", partition="colour", **short)
     b = run(tables, tmp_path / "b", engine="structured", threads=1, **short)
     c = run(tables, tmp_path / "c", engine="structured", threads=2, **short)
-    same(a, b, exactly=False)
-    same(b, c)
+    assert_same_draws(a, b, rtol=1e-4, atol=1e-6)
+    assert_same_draws(b, c)
 
 
 @pytest.mark.parametrize("sampler", [{"engine": "pcg"}, {"engine": "hybrid"}, {"method": "blup"}])

@@ -5,7 +5,8 @@ import json
 import numpy as np
 import polars as pl
 import pytest
-from unit.runs.test_markers import GENOTYPED, SNPS, analysis, finite, tables
+from helpers.estimates import assert_same_draws
+from helpers.marker_runs import GENOTYPED, SNPS, analysis, finite, tables
 
 import mmgibbs
 from mmgibbs.errors import MmgibbsError
@@ -63,8 +64,7 @@ def test_the_draws_are_those_of_a_file_with_these_snps(tables, mapped, tmp_path)
     pl.read_csv(tables[2]).select("animal", *(f"s{j}" for j in range(FIRST))).write_csv(few)
     some = run(tables, mapped, tmp_path / "some", {"snps": {"snps": {"chromosomes": 1}}})
     alone = run(tables, mapped, tmp_path / "alone", {"snps": {}}, few)
-    for name in some.draws["posterior"].data_vars:
-        np.testing.assert_array_equal(some.draws["posterior"][name], alone.draws["posterior"][name])
+    assert_same_draws(some, alone)
 
 
 def test_several_traits_and_what_is_in_two_terms(tables, mapped, tmp_path):

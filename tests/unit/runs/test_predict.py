@@ -3,48 +3,14 @@
 import numpy as np
 import polars as pl
 import pytest
+from helpers.genotyped_records import CHROMOSOMES, IDS, NAMES, POSITIONS, SNPS, TRAINED, N, analysis, genotypes, run
 from helpers.genotypes import write_plink
 
 import mmgibbs
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError, DataError
 
-SAMPLER = {"chains": 2, "burn_in": 20, "samples": 60, "thin": 1, "seed": 4}
-N, SNPS, TRAINED = 80, 30, 60
-IDS = [f"a{i}" for i in range(N)]
-NAMES = [f"rs{j}" for j in range(SNPS)]
-CHROMOSOMES, POSITIONS = [1 + j // 15 for j in range(SNPS)], [1000 * (j + 1) for j in range(SNPS)]
-
-
-@pytest.fixture(scope="module")
-def genotypes(tmp_path_factory):
-    """(folder, codes (SNPs, animals)): train.bed of the first animals, all.bed of all, SNPs in another order."""
-    folder, rng = tmp_path_factory.mktemp("predict"), np.random.default_rng(3)
-    codes = rng.binomial(2, rng.uniform(0.2, 0.8, SNPS)[:, None], (SNPS, N)).astype(np.uint8)
-    codes[rng.random(codes.shape) < 0.02] = 3
-    write_plink(folder / "train.bed", codes[:, :TRAINED], IDS[:TRAINED], NAMES, CHROMOSOMES, POSITIONS)
-    back = range(SNPS)[::-1]
-    columns = [[values[j] for j in back] for values in (NAMES, CHROMOSOMES, POSITIONS)]
-    write_plink(folder / "all.bed", codes[::-1], IDS, *columns)
-    return folder, codes
-
-
-def analysis(genotypes, path, section=None, output=None, data=None, traits=("milk",), **sampler):
-    folder, codes = genotypes
-    rng = np.random.default_rng(5)
-    g = np.where(codes == 3, 1, codes)[:5, :TRAINED].T @ np.array([0.8, -0.6, 0.5, 0.4, 0.3])
-    records = pl.DataFrame({"animal": IDS[:TRAINED]} | {t: g + rng.standard_normal(TRAINED) for t in traits})
-    return {
-        "data": {"phenotypes": records, "genotypes": {"file": str(folder / "train.bed")} | (data or {})},
-        "traits": list(traits),
-        "model": {"markers": {"snps": section or {}}},
-        "sampler": SAMPLER | sampler,
-        "output": {"directory": str(path)} | (output or {}),
-    }
-
-
-def run(*arguments, **options):
-    return mmgibbs.run(analysis(*arguments, **options), overwrite=True, progress=False)
+__all__ = ["genotypes"]
 
 
 @pytest.fixture(scope="module")
@@ -84,19 +50,11 @@ def test_the_animals_of_the_run_get_their_breeding_values(genotypes, finished):
 def test_scales_frequencies_and_several_traits(genotypes, tmp_path, section, data):
     result = run(genotypes, tmp_path / "run", section, {"save_marker_draws": 1000}, data, ("milk", "fat"))
     compare(mmgibbs.predict(result.directory, genotypes[0] / "all.bed"), result.solutions)
-
-
-def test_fewer_draws_give_the_deviation_within_its_error(genotypes, tmp_path):
-    result = run(genotypes, tmp_path / "run", output={"save_marker_draws": 100}, samples=400)
-    with np.load(result.directory / "marker_draws.npz") as file:
-        draws = file["effects.0"].shape[:2]
-    assert draws == (2, 50)
-    found = gebv(mmgibbs.predict(result.directory, genotypes[0] / "train.bed").values)
-    expected = gebv(result.solutions)
-    np.testing.assert_allclose(found["mean"], expected["mean"], atol=1e-6)
-    # the sd of a sd from 100 independent draws is 1 / sqrt(200) = 7 % of it; draws follow each other a little
-    ratio = found["sd"].to_numpy() / expected["sd"].to_numpy()
-    assert abs(ratio.mean() - 1) < 0.2 and np.abs(ratio - 1).max() < 0.5
+    if "frequencies" in data:  # of all SNPs; some of them missing, with other centres and scales
+        some = np.where(genotypes[1] == 3, 1, genotypes[1])
+        some[[2, 9, 17], :] = 3
+        found = mmgibbs.predict(result.directory, rewritten(tmp_path, "some", some))
+        compare_to_exact(by_animal(found), exact(result, some))
 
 
 def test_no_draws_give_means_alone(genotypes, tmp_path):
@@ -211,7 +169,7 @@ def compare_to_exact(found, expected):
 
 def by_animal(found):
     order = pl.DataFrame({"level": IDS})
-    return order.join(found.values.filter(effect="gebv"), on="level", how="left", maintain_order="left")
+    return order.join(found.values.filter(effect="gebv", trait="milk"), on="level", how="left", maintain_order="left")
 
 
 def test_missing_genotypes_leave_their_variance(genotypes, finished, tmp_path):
@@ -229,44 +187,6 @@ def test_missing_genotypes_leave_their_variance(genotypes, finished, tmp_path):
     fewer = by_animal(chip)
     compare_to_exact(fewer, exact(finished, full, snps=25))
     assert (fewer["pev"].mean() > known["pev"].mean()) and (fewer["reliability"].mean() < known["reliability"].mean())
-
-
-def test_an_animal_without_genotypes_keeps_the_prior_variance(genotypes, finished, tmp_path):
-    """PEV: sum of 2pq E(b^2); nothing else is known of it."""
-    codes = genotypes[1].copy()
-    codes[:, 7] = 3
-    row = mmgibbs.predict(finished.directory, rewritten(tmp_path, "none", codes)).values.filter(level="a7")
-    table = pl.read_parquet(finished.directory / "markers.parquet").filter("kept")
-    w = 2 * table["frequency"] * (1 - table["frequency"])
-    square = table["effect_milk"] ** 2 + table["effect_sd_milk"] ** 2
-    with np.load(finished.directory / "marker_draws.npz") as file:
-        v = float(file["prior_variance.0"])
-    offset = (2 * table["frequency"] - table["centre"]).abs().max()
-    assert offset < 1e-12 and abs(row["mean"][0]) < 1e-9 and row["call_rate"][0] == 0
-    assert row["pev"][0] == pytest.approx((w * square).sum(), rel=1e-5)
-    assert row["reliability"][0] == pytest.approx(1 - (w * square).sum() / (w.sum() * v), rel=1e-5, abs=1e-6)
-
-
-def test_the_fewer_the_snps_the_less_is_known(genotypes, finished, tmp_path):
-    full = genotypes[1].copy()
-    full[full == 3] = 1
-    pev, reliability = [], []
-    for n in (30, 20, 10, 1):
-        path = rewritten(tmp_path, f"chip{n}", full[:n], names=NAMES[:n])
-        found = by_animal(mmgibbs.predict(finished.directory, path))
-        pev.append(found["pev"].mean())
-        reliability.append(found["reliability"].mean())
-    assert np.all(np.diff(pev) > 0) and np.all(np.diff(reliability) < 0)
-
-
-def test_missing_genotypes_with_other_centres_and_scales(genotypes, tmp_path):
-    options = {"prior": "rr", "scale": "standard"}, {"save_marker_draws": 1000}, {"frequencies": "half"}
-    result = run(genotypes, tmp_path / "run", *options)
-    some = genotypes[1].copy()
-    some[some == 3] = 1
-    some[[2, 9, 17], :] = 3
-    found = by_animal(mmgibbs.predict(result.directory, rewritten(tmp_path, "some", some)))
-    compare_to_exact(found, exact(result, some))
 
 
 def test_a_table_without_alleles(genotypes, finished, tmp_path):

@@ -56,20 +56,6 @@ def solved(tmp_path_factory):
     return directory, result.solutions.filter(term="line")
 
 
-def test_blup_is_that_of_the_expanded_pedigree(solved, tmp_path):
-    every_sire, every_dam, place = tabular.with_selfed_generations(SIRE, DAM, GENERATIONS)
-    names = [f"between{i}" for i in range(len(every_sire))]
-    for i, at in enumerate(place):
-        names[at] = f"L{i}"
-    assert len(names) > N + 30  # many generations that the recorded pedigree does not write
-    expanded = table(every_sire, every_dam, np.zeros(len(names), int), names)
-    other = run(analysis(tmp_path / "run", expanded), progress=False).solutions.filter(term="line")
-    both = solved[1].join(other, on="level", suffix="_expanded")
-    assert both.height == N
-    for column in ("mean", "pev", "reliability", "accuracy", "inbreeding"):
-        np.testing.assert_allclose(both[column], both[f"{column}_expanded"], atol=1e-8, err_msg=column)
-
-
 def test_inbreeding_and_reliability_are_those_of_the_lines(solved):
     A = tabular.selfed_relationship(SIRE, DAM, GENERATIONS)
     rows = solved[1]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from unit.runs.test_single_step_markers import (  # noqa: F401  data is a fixture
+from helpers.single_step_herd import (  # noqa: F401  data is a fixture
     POLYGENIC,
     RESIDUAL,
     N,
