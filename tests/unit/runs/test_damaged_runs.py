@@ -8,7 +8,6 @@ import json
 import os
 import random
 import shutil
-from itertools import product
 
 import numpy as np
 import polars as pl
@@ -34,7 +33,6 @@ IDS = [f"a{i}" for i in range(N)]
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory):
-    """(phenotypes, pedigree, genotype file): the first N - YOUNG animals have records."""
     rng, folder = np.random.default_rng(2), tmp_path_factory.mktemp("tables")
     codes = rng.binomial(2, rng.uniform(0.3, 0.7, SNPS)[:, None], (SNPS, N)).astype(np.uint8)
     places = [1 + j // 12 for j in range(SNPS)], [1000 * (j + 1) for j in range(SNPS)]
@@ -77,7 +75,6 @@ def good(tables, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def other(tables, tmp_path_factory):
-    """The same analysis with other draws."""
     return run(tables, tmp_path_factory.mktemp("other") / "run", 2)
 
 
@@ -99,7 +96,6 @@ def opened(folder, tables):
 
 
 def finished(folder, tables):
-    """All that a report is made from."""
     run = read_finished(folder)
     frames = (run.summary, run.solutions, run.animals, run.decisions, run.response, run.markers, run.windows,
               run.chromosomes, run.genotyped)  # fmt: skip
@@ -130,10 +126,6 @@ def cut(content, rng):
     return content[: len(content) // 2]
 
 
-def cut_by_a_byte(content, rng):
-    return content[:-1]
-
-
 def emptied(content, rng):
     return b""
 
@@ -147,22 +139,15 @@ def flipped(content, rng):
     return content[:at] + bytes([content[at] ^ (1 << rng.randrange(8))]) + content[at + 1 :]
 
 
-def zeroed(content, rng):
-    """A block that a disk has lost."""
-    at = rng.randrange(len(content))
-    return content[:at] + bytes(len(content[at : at + 512])) + content[at + 512 :]
-
-
 RESULTS = (
     "run.json summary.parquet solutions.parquet draws.nc animals.parquet decisions.parquet response.parquet "
     "markers.parquet marker_draws.npz windows.parquet chromosomes.csv"
 ).split()
 NOT_READ = ("summary.csv", "solutions.csv", "decisions.csv", "response.csv")
-DAMAGES = [cut, cut_by_a_byte, emptied, lengthened, zeroed, *[flipped] * 4]
+DAMAGES = [cut, emptied, lengthened, *[flipped] * 3]
 
 
 def outcome(ask, folder, tables):
-    """What is said or found; anything but a ConfigError or a result fails the test."""
     try:
         return ask(folder, tables)
     except ConfigError as error:
@@ -183,10 +168,9 @@ def test_the_files_are_those_that_are_damaged(good):
 
 
 PAIRS = [(name, asked) for j, name in enumerate(RESULTS) for i, asked in enumerate(ASKED) if (i + j) % 4 == 0]
-REST = [pair for pair in product(RESULTS, ASKED) if pair not in PAIRS]
 
 
-@pytest.mark.parametrize("name, asked", first(8, PAIRS + REST))
+@pytest.mark.parametrize("name, asked", first(8, PAIRS))
 def test_a_damaged_file_is_named_or_changes_nothing(name, asked, copy, good, tables):
     shutil.copytree(good, copy.parent / "good")
     right, rng, content = ASKED[asked](copy, tables), random.Random(name + asked), (good / name).read_bytes()
@@ -205,7 +189,7 @@ def test_a_damaged_file_is_named_or_changes_nothing(name, asked, copy, good, tab
     assert ASKED[asked](copy, tables) == right
 
 
-@pytest.mark.parametrize("name", first(4, RESULTS))
+@pytest.mark.parametrize("name", ["summary.parquet", "draws.nc", "marker_draws.npz", "run.json"])
 def test_a_file_of_another_run_is_named(name, copy, good, other, tables):
     """Of the same analysis, so that all names and sizes of tables fit."""
     shutil.copytree(good, copy.parent / "good")
@@ -220,18 +204,6 @@ def test_a_file_of_another_run_is_named(name, copy, good, other, tables):
             assert found == right
 
 
-def test_two_files_that_have_changed_places_are_named(copy, tables):
-    names = [name for name in RESULTS if name.endswith(".parquet")]
-    for a, b in zip(names, names[1:] + names[:1], strict=True):
-        contents = {name: (copy / name).read_bytes() for name in (a, b)}
-        (copy / a).write_bytes(contents[b])
-        (copy / b).write_bytes(contents[a])
-        found = outcome(finished, copy, tables)
-        assert isinstance(found, ConfigError) and (a in str(found) or b in str(found))
-        for name, content in contents.items():
-            (copy / name).write_bytes(content)
-
-
 def test_a_file_that_the_run_did_not_write_is_no_result(copy, tables):
     """Beside it may lie what someone else has put there."""
     right = finished(copy, tables)
@@ -239,36 +211,36 @@ def test_a_file_that_the_run_did_not_write_is_no_result(copy, tables):
     assert finished(copy, tables) == right
 
 
-@pytest.mark.parametrize("name", NOT_READ)
-def test_a_csv_may_be_edited(name, copy, tables):
+def test_a_csv_may_be_edited(copy, tables):
     """Spreadsheets save them otherwise; the program reads the parquet files."""
     right = finished(copy, tables), opened(copy, tables)
-    (copy / name).write_text("edited")
+    for name in NOT_READ:
+        (copy / name).write_text("edited")
     assert (finished(copy, tables), opened(copy, tables)) == right
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    "words",
     [
-        ["report", "RUN"],
-        ["report", "RUN", "GOOD", "--output", "page.html"],
-        ["compare", "RUN", "GOOD"],
-        ["compare", "GOOD", "RUN"],
-        ["predict", "RUN", "CHIPS"],
-        ["export", "--format", "blupf90", "RUN"],
+        "report RUN GOOD --output page.html",
+        "compare GOOD RUN",
+        "predict RUN CHIPS",
+        "export --format blupf90 RUN",
     ],
 )
-def test_commands_end_with_one_line(arguments, copy, good, tables, capsys, monkeypatch):
+def test_commands_end_with_one_line(words, copy, good, tables, capsys, monkeypatch):
     monkeypatch.chdir(copy.parent)
     content = (copy / "solutions.parquet").read_bytes()
     (copy / "solutions.parquet").write_bytes(flipped(content, random.Random(3)))
     places = {"RUN": str(copy), "GOOD": str(good), "CHIPS": str(tables[2])}
     before = sorted(os.listdir(copy.parent))
-    assert main([places.get(a, a) for a in arguments]) == 2
+    assert main([places.get(word, word) for word in words.split()]) == 2
     out, said = capsys.readouterr()
     path = copy / "solutions.parquet"
     assert out == "" and said.count("\n") == 1
-    assert said.startswith(f"{arguments[0]}: '{path}' is damaged or was changed: its checksum is not that in run.json")
+    assert said.startswith(
+        f"{words.split()[0]}: '{path}' is damaged or was changed: its checksum is not that in run.json"
+    )
     assert "--resume" in said and sorted(os.listdir(copy.parent)) == before
 
 
@@ -297,7 +269,6 @@ def test_resume_writes_damaged_results_again(tables, tmp_path, capsys):
 
 
 def written(folder, change, checksum=True):
-    """run.json with a change, as a stranger could write it: with or without checksums."""
     record = json.loads((folder / "run.json").read_text())
     change(record)
     if checksum:
@@ -324,21 +295,6 @@ def replace_leaf(record, place, value):
     record[place[-1]] = value
 
 
-def test_numbers_that_are_text_are_named(copy, tables):
-    """Every number of run.json in turn, as a stranger could write it."""
-    record = json.loads((copy / "run.json").read_text())
-    numbers = [place for place, value in leaves(record) if type(value) in (int, float) and place[0] != CHECKSUMS]
-    assert len(numbers) > 60
-    content = (copy / "run.json").read_bytes()
-    for place in numbers:
-        (copy / "run.json").write_bytes(content)
-        written(copy, lambda record, place=place: replace_leaf(record, place, "<b>many</b>"))
-        try:
-            read_record(copy)
-        except ConfigError as error:
-            assert "\n" not in str(error) and str(place[0]) in str(error), error
-
-
 def words_of_page(run):
     """All that a page says of run.json; its figures take seconds."""
     remarks(run), warnings(run), facts(run.record), subtitle(run.record), list_files(run)
@@ -346,7 +302,7 @@ def words_of_page(run):
     value_words.values_words(run.record, True, True, "none")
 
 
-@pytest.mark.parametrize("value", first(2, ["many", None, [], {}, True, -1]))
+@pytest.mark.parametrize("value", first(2, ["many", None, {}, -1]))
 def test_words_about_a_record_with_other_values_are_made_or_refused_in_one_line(value, copy):
     content, run = (copy / "run.json").read_bytes(), read_finished(copy)
     places = [place for place, _ in leaves(json.loads(content)) if place[0] not in (CHECKSUMS, OF_RECORD)]
@@ -357,13 +313,12 @@ def test_words_about_a_record_with_other_values_are_made_or_refused_in_one_line(
         try:
             words_of_page(dataclasses.replace(run, record=read_record(copy)))
         except ConfigError as error:
-            assert "\n" not in str(error), error
+            assert "\n" not in str(error) and str(place[0]) in str(error), error
         except Exception as error:
             raise AssertionError(f"{place}: {value!r}") from error
 
 
 def test_a_run_without_checksums_is_read_as_before(copy, good, tables):
-    """Of a version that wrote none."""
     right = finished(good, tables)
     written(copy, lambda record: None, checksum=False)
     assert finished(copy, tables) == right

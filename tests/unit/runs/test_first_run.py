@@ -1,15 +1,11 @@
 """First runs: one of them compiles kernels and says so; later runs and other processes use them."""
 
-import hashlib
 import io
-import os
 import shutil
-import subprocess
 import sys
 
 import numpy as np
 import pytest
-from helpers.support import ROOT
 from numba.extending import is_jitted
 from reference import models
 
@@ -25,7 +21,6 @@ from mmgibbs.runs.progress import Console
 from mmgibbs.sampler.interweave import terms_to_interweave
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
-from pedigree import kernel_store
 from pedigree.kernel_store import KernelStore
 
 
@@ -99,46 +94,3 @@ def test_chains_find_every_kernel_compiled(engine):
     assert {k.__name__: set(k.signatures) - before.get(k, set()) for k in kernels() if k.signatures} == {
         k.__name__: set() for k in kernels() if k.signatures
     }
-
-
-def digest(folder):
-    return hashlib.sha256((folder / "solutions.csv").read_bytes()).hexdigest()
-
-
-@pytest.mark.slow
-def test_twenty_first_runs_at_once(tmp_path):
-    """On an empty cache: all finish with the same result, one of them compiles, and one file of kernels is left."""
-    places = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "TMPDIR": str(tmp_path / "temporary")}
-    (tmp_path / "temporary").mkdir()
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("COVERAGE_")} | places
-    folders = [tmp_path / f"run{i}" for i in range(20)]
-    command = [sys.executable, "-m", "mmgibbs", "run", "configs/blup.yaml", "--no-report", "--quiet", "--set"]
-    started = [
-        subprocess.Popen(
-            [*command, f"output.directory={folder}"], cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True
-        )
-        for folder in folders
-    ]
-    errors = [process.communicate()[1] for process in started]
-    assert [process.returncode for process in started] == [0] * 20, errors
-    assert len({digest(folder) for folder in folders}) == 1
-    assert sorted(p.suffix for p in (tmp_path / "cache").iterdir()) == [".lock", ".zip"]
-    assert list((tmp_path / "temporary").iterdir()) == []
-    names = [name for name in kernel_store._read(next((tmp_path / "cache").glob("*.zip"))) if name.endswith(".nbc")]
-    assert names and all(name.endswith(".1.nbc") for name in names if "_records" in name)
-
-
-@pytest.mark.slow
-def test_a_run_where_nothing_can_be_kept(tmp_path):
-    """A home that is absent, and a folder of kernels whose path is that of a file: the run works, and says what to
-    do."""
-    (tmp_path / "file").touch()
-    environment = os.environ | {"HOME": "/absent", "NUMBA_CACHE_DIR": str(tmp_path / "file")}
-    environment |= {"XDG_CACHE_HOME": str(tmp_path / "file" / "cache")}
-    command = [sys.executable, "-m", "mmgibbs", "run", "configs/blup.yaml", "--no-report", "--set"]
-    done = subprocess.run(
-        [*command, f"output.directory={tmp_path / 'run'}"], cwd=ROOT, env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert "set NUMBA_CACHE_DIR to a folder that can be written" in done.stderr
-    assert (tmp_path / "file").read_bytes() == b""

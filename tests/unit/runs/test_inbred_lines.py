@@ -13,7 +13,6 @@ GENETIC, RESIDUAL = 0.5, 1.0
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """Runs are written where nothing else is."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -54,7 +53,6 @@ def analysis(pedigree, records, method="blup", mode="fixed", relationship="pedig
 
 
 def effects(run, ids):
-    """Means and standard errors of breeding values, in the order of ids."""
     solved = pl.DataFrame({"level": ids}).join(run.solutions.filter(term="genetic"), on="level", maintain_order="left")
     return solved["mean"].to_numpy(), solved["sd"].to_numpy()
 

@@ -144,14 +144,6 @@ def test_a_page_is_dated_in_utc(beside, monkeypatch):
     assert beside.page._running("").at == "2026-01-02 03:04:05"
 
 
-def test_a_page_that_fails_is_said_once(beside, monkeypatch):
-    monkeypatch.setattr(running, "write_running", lambda *_: 1 / 0)
-    with beside.page:
-        until(lambda: beside.said)
-        save(beside.kept, 30)
-    assert beside.said == ["no page while it runs: ZeroDivisionError: division by zero"]
-
-
 def test_a_run_that_ends_early_says_so(beside):
     with beside.page:
         until(beside.path.exists)
@@ -178,7 +170,6 @@ def test_the_page_of_a_finished_run_stays_meanwhile(beside, tmp_path):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """Pages as often as can be; those that were written."""
     for name, value in (("FIRST", 0.0), ("LOOK", 0.0), ("SHARE", 1.0), ("AGAIN", 0.0)):
         monkeypatch.setattr(live, name, value)
     pages, write = [], running.write_running
@@ -202,18 +193,6 @@ def test_a_run_with_a_page_has_the_same_draws(tmp_path, quick):
     assert all(isinstance(page.summary, pl.DataFrame) for page in quick if page.draws)
     text = (paged.directory / "report.html").read_text()
     assert "location.reload" not in text and "Finished " in text
-
-
-@pytest.mark.slow
-def test_a_run_in_place_of_another_leaves_one_page(tmp_path, quick, monkeypatch):
-    write_files(tmp_path / "a", {"analysis.yaml": GIBBS})
-    file, written = tmp_path / "a" / "analysis.yaml", set()
-    mmgibbs.run(file, directory=tmp_path / "run", progress=False, report=True)
-    write = running.write_running
-    monkeypatch.setattr(running, "write_running", lambda facts, path: (written.add(path.name), write(facts, path)))
-    again = mmgibbs.run(file, directory=tmp_path / "run", progress=False, report=True, overwrite=True)
-    assert written == {"running.html"} and not (again.directory / "running.html").exists()
-    assert "Finished " in (again.directory / "report.html").read_text()
 
 
 def test_a_regression_has_a_page_too(tmp_path, quick, monkeypatch):

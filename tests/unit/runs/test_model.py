@@ -19,17 +19,19 @@ import mmgibbs
 from mmgibbs.config.frames import as_polars
 from mmgibbs.errors import ConfigError, ModelError, Stopped
 from mmgibbs.runs import progress, result
-from mmgibbs.runs.mixed_model import _notes
 
-SHEEP = ROOT / "data_samples" / "beef"
+BEEF = ROOT / "data_samples" / "beef"
 SHORT = dict(chains=2, burn_in=5, samples=40, thin=1, seed=3)
 MODEL = dict(traits="yearling_weight", fixed=["contemporary_group", "sex"], random={"animal": "pedigree"})
 
 
 @pytest.fixture(scope="module")
 def tables():
-    read = lambda name: pl.read_csv(SHEEP / f"{name}.csv", infer_schema_length=None)
-    return read("phenotypes"), read("pedigree")
+    phenotypes, pedigree = (
+        pl.read_csv(BEEF / f"{n}.csv", infer_schema_length=None) for n in ("phenotypes", "pedigree")
+    )
+    pedigree = pedigree.head(900)
+    return phenotypes.filter(pl.col("animal").is_in(pedigree["animal"].implode())), pedigree
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +43,6 @@ def model(tables):
 
 
 def test_a_model_is_its_analysis_file(model, tables, tmp_path):
-    """The same draws as the dict of the same keys."""
     analysis = {
         "data": {"phenotypes": tables[0], "pedigree": tables[1]},
         "traits": ["yearling_weight"],
@@ -79,11 +80,8 @@ def test_words_and_keys_of_effects():
         seed=7,
     )
     found = model.analysis("a.csv", "b.csv")
-    assert found["model"]["fixed"] == {
-        "age": {"kind": "covariate"},
-        "herd": {"kind": "class"},
-        "sex": {"prior": "flat"},
-    }
+    kinds = {"age": {"kind": "covariate"}, "herd": {"kind": "class"}}
+    assert found["model"]["fixed"] == kinds | {"sex": {"prior": "flat"}}
     assert found["model"]["random"]["litter"] == {"relationship": "identity", "traits": ["ease"]}
     assert found["data"] == {"phenotypes": "a.csv", "pedigree": "b.csv", "weights": "w"}
     assert found["sampler"] == {"chains": 2, "seed": 7, "checkpoint_every": "never"} and found["name"] == "model"
@@ -93,14 +91,11 @@ def test_words_and_keys_of_effects():
     "keywords, said",
     [
         ({"traits": 3}, "traits: found 3, needed names of columns"),
-        ({"fixed": ["a", "a"]}, "fixed: found 'a' twice"),
         ({"random": [1]}, r"random: found \[1\], needed names"),
         ({"sampler": {"chains": 3}, "chains": 2}, "sampler.chains: cannot be combined with the keyword 'chains'"),
         ({"sampler": [1]}, "sampler: found"),
         ({"seed": -1}, "seed: found -1"),
-        ({"sampler": {"seed": -1}}, "seed: found -1"),
         ({"output": "directory"}, "output: found 'directory', needed a mapping as in the analysis file"),
-        ({"output": 3}, "output: found 3, needed a mapping"),
         ({"random": {"animal": "pedigre"}}, "model.random.animal.relationship: .*pedigre"),
         ({"samples": "many"}, "sampler.samples: "),
     ],
@@ -120,15 +115,9 @@ def test_parameters_by_name():
 
 
 def test_what_a_fit_leaves_is_missed_by_name():
-    """Before it; and what nothing leaves is said with what there is."""
     model, lasso = mmgibbs.MixedModel(traits="y"), mmgibbs.BayesianLasso()
-    for one, name in (
-        (model, "result_"),
-        (model, "seed_"),
-        (model, "summary_"),
-        (lasso, "coef_"),
-        (lasso, "posterior"),
-    ):
+    names = ((model, "result_"), (model, "seed_"), (model, "summary_"), (lasso, "coef_"), (lasso, "posterior"))
+    for one, name in names:
         with pytest.raises(ModelError, match=f"^{type(one).__name__}: not fitted yet, needed fit"):
             getattr(one, name)
         assert not hasattr(one, name)
@@ -144,12 +133,7 @@ def test_what_a_fit_leaves_is_missed_by_name():
     [
         (lambda: mmgibbs.run({}, directory=3), "directory: found 3, needed the path of a folder"),
         (lambda: mmgibbs.run("name: a\ntraits: [y]\n"), "analysis: found a text of 2 lines, needed the path of a YAML"),
-        (
-            lambda: mmgibbs.check("a.yaml\n"),
-            r"analysis: found 'a.yaml\\n', a text with a line break, needed the path of",
-        ),
-        (lambda: mmgibbs.run_scenarios(None), "files: found None, needed a list of paths of analysis files"),
-        (lambda: mmgibbs.run_scenarios([{}], output="x"), "files: found a dict as number 1 of the list, needed"),
+        (lambda: mmgibbs.check("a.yaml\n"), r"analysis: found 'a.yaml\\n', a text with a line break, needed the path"),
         (lambda: mmgibbs.predict(None, "a.bed"), "predict: found None, needed the folder of a finished run"),
     ],
 )
@@ -167,12 +151,6 @@ def test_a_cluster_that_is_no_text_is_refused_by_name(address, calves, tmp_path)
 def test_check_counts_and_samples_nothing(tables):
     counts = mmgibbs.MixedModel(**MODEL, **SHORT).check(*tables)
     assert counts["data"]["animals"] == tables[1].height
-
-
-def test_no_seed_is_a_fresh_one(tables):
-    short = SHORT | {"seed": None, "samples": 5, "burn_in": 0, "chains": 1}
-    one, two = (mmgibbs.MixedModel(**MODEL, **short).fit(*tables, progress=False) for _ in range(2))
-    assert one.seed_ != two.seed_ and one.result_.info["seed"] == one.seed_
 
 
 def test_the_seed_of_the_section_is_the_one_that_is_kept(tables):
@@ -195,13 +173,8 @@ def test_python_is_told_of_options_as_python_writes_them(tables, tmp_path):
         fit()
 
 
-def test_a_fit_of_a_kept_folder_is_extended_and_resumed(tables, tmp_path):
-    """What messages offer, fit has."""
-    model, folder = mmgibbs.MixedModel(**MODEL, **SHORT), {"directory": tmp_path / "run", "progress": False}
-    model.fit(*tables, **folder)
-    extended = model.fit(*tables, **folder, extend=10).result_
-    assert extended.info["kept_draws_per_chain"] == SHORT["samples"] + 10
-    assert model.fit(*tables, **folder, resume=True).summary_.equals(extended.summary)
+def test_a_fit_is_extended_and_resumed_in_its_folder(tables):
+    model = mmgibbs.MixedModel(**MODEL, **SHORT)
     with pytest.raises(ConfigError, match="fit: found extend=5 without directory, needed the folder of the run"):
         model.fit(*tables, extend=5, progress=False)
     with pytest.raises(ConfigError, match="fit: found resume=True without directory"):
@@ -222,6 +195,7 @@ def test_without_a_seed_the_run_that_is_continued_keeps_its_own(seed, tables, tm
     resumed, extended = fit("resume"), fit("extend")
     assert begun.seed_ == resumed.seed_ == extended.seed_ == extended.result_.info["seed"]
     assert resumed.summary_.equals(begun.summary_)
+    assert extended.result_.info["kept_draws_per_chain"] == SHORT["samples"] + 5
     first = {"draw": slice(SHORT["samples"])}
     draws = [f.result_.draws["posterior"]["h2[yearling_weight]"].isel(**first) for f in (begun, extended)]
     np.testing.assert_array_equal(*draws)
@@ -235,11 +209,6 @@ def test_a_fit_without_a_folder_that_is_stopped_says_how_to_keep_one(tables, mon
     monkeypatch.setattr("mmgibbs.runs.model.run", stopped)
     with pytest.raises(Stopped, match="nothing is kept\nwith directory=FOLDER a fit keeps its state$"):
         mmgibbs.MixedModel(**MODEL, **SHORT).fit(*tables, progress=False)
-
-
-def test_a_folder_is_left_where_it_is_asked_for(tables, tmp_path):
-    fitted = mmgibbs.MixedModel(**MODEL, **SHORT).fit(*tables, directory=tmp_path / "run", progress=False)
-    assert (tmp_path / "run" / "run.json").exists() and fitted.result_.folder is None
 
 
 def test_a_temporary_folder_goes_with_the_result(tables):
@@ -306,13 +275,9 @@ def test_breeding_values_are_the_related_levels_best_first(model, tables):
     values = model.result_.breeding_values()
     assert values.height == tables[1].height and values["mean"].is_sorted(descending=True)
     assert set(values["term"]) == {"animal"}
-    with pytest.raises(
-        ConfigError, match=r"breeding_values: found none of 'milk' in animal; .* animal \(yearling_weight\)$"
-    ):
+    with pytest.raises(ConfigError, match=r"found none of 'milk' in animal; .* animal \(yearling_weight\)$"):
         model.result_.breeding_values(trait="milk")
-    with pytest.raises(
-        ConfigError, match=r"found none in anima; there .*; sex \(yearling_weight\); animal \(yearling_"
-    ):
+    with pytest.raises(ConfigError, match=r"found none in anima; there .*; sex \(yearling_weight\); animal \(yearl"):
         model.result_.breeding_values("anima")
 
 
@@ -320,18 +285,14 @@ def test_figures(model, tmp_path):
     trace = model.result_.plot_trace()
     assert isinstance(trace, matplotlib.figure.Figure)
     assert trace.axes[0].get_title("left") == "h2[yearling_weight]" and len(trace.axes[0].lines) == 2
-    assert np.array_equal(
-        trace.axes[0].lines[1].get_ydata(), model.result_.draws["posterior"]["h2[yearling_weight]"][1]
-    )
-    posterior = model.result_.plot_posterior("*var[*]")
-    assert [a.get_title("left") for a in posterior.axes] == [
-        "animal.var[yearling_weight]",
-        "residual.var[yearling_weight]",
-    ]
+    second = model.result_.draws["posterior"]["h2[yearling_weight]"][1]
+    assert np.array_equal(trace.axes[0].lines[1].get_ydata(), second)
+    titles = [axes.get_title("left") for axes in model.result_.plot_posterior("*var[*]").axes]
+    assert titles == ["animal.var[yearling_weight]", "residual.var[yearling_weight]"]
     best = model.result_.plot_breeding_values(top=5)
     highest = model.result_.breeding_values().head(5)
     assert [t.get_text() for t in best.axes[0].get_xticklabels()] == highest["level"].to_list()
-    for figure in (trace, posterior, best):
+    for figure in (trace, best):
         assert figure._repr_png_().startswith(b"\x89PNG")
     trace.savefig(tmp_path / "trace.pdf")
 
@@ -358,10 +319,8 @@ def test_a_notebook_shows_a_table_and_the_warnings(model, tmp_path):
     assert page.tables[0]["head"][0] == "parameter" and len(page.tables[0]["rows"]) == model.summary_.height
     assert "warning: Few effective draws" in html and "40 kept draws per chain" in html and "<script" not in html
     assert html in model._repr_html_() and "MixedModel(traits=" in model._repr_html_()
-    assert (
-        '<pre style="white-space:pre-wrap">MixedModel(' in mmgibbs.MixedModel(traits="<y>")._repr_html_()
-        and "&lt;y&gt;" in mmgibbs.MixedModel(traits="<y>")._repr_html_()
-    )
+    unfitted = mmgibbs.MixedModel(traits="<y>")._repr_html_()
+    assert '<pre style="white-space:pre-wrap">MixedModel(' in unfitted and "&lt;y&gt;" in unfitted
 
 
 def test_a_notebook_shows_given_variances_without_columns_of_draws(tables, tmp_path):
@@ -399,7 +358,7 @@ def test_a_finished_run_is_opened_from_its_folder(tables, tmp_path):
     made = mmgibbs.MixedModel(**MODEL, **short).fit(*tables, directory=tmp_path / "run", progress=False).result_
     again = mmgibbs.open_run(str(tmp_path / "run"))
     assert isinstance(again, mmgibbs.Result) and again.directory == made.directory and again.info == made.info
-    assert again.summary.equals(made.summary) and again.solutions.equals(made.solutions)
+    assert again.folder is None and again.summary.equals(made.summary) and again.solutions.equals(made.solutions)
     assert again.breeding_values().equals(made.breeding_values()) and again.plot_trace("h2[*]").axes
     assert again._repr_html_() == made._repr_html_() and repr(again) == repr(made)
     xarray.testing.assert_identical(again.draws["posterior"].to_dataset(), made.draws["posterior"].to_dataset())
@@ -554,18 +513,9 @@ class Broken:
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "found a table with the column 'a' twice"),
         (pl.LazyFrame({"a": [1]}), "found a LazyFrame"),
         (pd.Series([1.5], name="weight"), r"found a Series of pandas \('weight'\), needed a path or a data frame"),
-        (np.ones((2, 2)), r"found a list of 2 values, needed the path of a file \(or, from Python, a data frame"),
         ({"a": [1]}, r"found a mapping with the keys a, needed the path of a file \(or, from Python, a data frame"),
     ],
 )
 def test_tables_that_cannot_be_read_are_said(table, said, tables):
     with pytest.raises(ConfigError, match=f"data.phenotypes: {said}"):
         mmgibbs.MixedModel(**MODEL).fit(table, tables[1], progress=False)
-
-
-def test_too_few_draws_for_errors_of_breeding_values_are_noted():
-    moments = types.SimpleNamespace(batch_length=1, n_draws=60)
-    short = types.SimpleNamespace(notes=["a note"], moments=moments)
-    first, second = _notes([short, short], None)
-    assert first == "a note" and second.startswith("MCSE and ESS of breeding values: 120 kept draws are too few ")
-    assert second.endswith("; about 400 are needed (sampler.samples, sampler.thin)")

@@ -210,7 +210,6 @@ def test_an_interaction_has_means_where_it_has_records(mains, tmp_path):
 
 
 def test_one_mean_that_is_not_estimable_is_empty(tmp_path):
-    """Lines crossed with sites, with their interaction: those that miss a site have no mean."""
     frame = plots().filter(~((pl.col("site") == "South") & (pl.col("line") == "l2")))
     fixed = dict.fromkeys(["site", "line", "site:line"])
     result = analyse(frame, fixed, ["line"], tmp_path / "run", report=True)
@@ -265,7 +264,6 @@ def test_combinations_that_lack_records_keep_equal_weights_of_both_columns(tmp_p
 
 
 def test_traits_recorded_in_different_classes(tmp_path):
-    """Each trait is averaged over the classes that it was recorded in."""
     frame = plots(4)
     rng = np.random.default_rng(9)
     frame = frame.with_columns(z=pl.Series(rng.normal(5.0, 1.0, frame.height)))

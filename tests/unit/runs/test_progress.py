@@ -29,7 +29,6 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Time that goes on when the test says so."""
     now = [1000.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     return now
@@ -44,9 +43,8 @@ def test_a_line_a_minute_where_there_is_no_terminal(clock):
         show(0, at(1000, 0.3))
     lines = said.getvalue().splitlines()
     assert len(lines) == 4  # three minutes, and the end
-    assert lines[0].startswith("chain 1: sweep 300 of 1,000, 5 sweeps/s, 02:20 left, done about ") and lines[
-        0
-    ].endswith("; h2[y] 0.250")
+    assert lines[0].startswith("chain 1: sweep 300 of 1,000, 5 sweeps/s, 02:20 left, done about ")
+    assert lines[0].endswith("; h2[y] 0.250")
     assert lines[3] == "chain 1: sweep 1,000 of 1,000, 5 sweeps/s; h2[y] 0.250"
 
 
@@ -119,7 +117,5 @@ def test_the_time_that_is_left(monkeypatch):
     assert format_remaining_time(75) == "01:15 left, done about 22:14"
     assert format_remaining_time(3 * 86400 + 60) == "72:01:00 left, done about Fri 17 Nov 22:14"
     monkeypatch.setattr(time, "localtime", lambda s: time.gmtime(s + 7200))
-    assert (
-        format_remaining_time(75).endswith("00:14")
-        and format_remaining_time(75, utc=True) == "01:15 left, done about 22:14 UTC"
-    )
+    assert format_remaining_time(75).endswith("00:14")
+    assert format_remaining_time(75, utc=True) == "01:15 left, done about 22:14 UTC"

@@ -25,7 +25,6 @@ def run_of(folder, sampler="", text=ANALYSIS):
 
 
 def test_interweaving_says_what_it_leaves_out(tmp_path):
-    """Herds interwoven, the genetic term fixed."""
     text = replaced(ANALYSIS, "    herd: {}\n", "")
     text = replaced(text, "    genetic: {", "    herd: {}\n    genetic: {")
     text = replaced(text, "  genetic: [[6, 8], [8, 90]]", KNOWN + OWN_PRIOR)
@@ -46,11 +45,9 @@ def test_interweaving_not_asked_for_is_no_note(tmp_path, wanted):
     interwoven = ["genetic"] if wanted == "auto" else []
     assert outcome.record["interweaved_terms"] == interwoven and outcome.record["not_interweaved"] == {}
     assert not any("interweave" in note for note in outcome.record["notes"])
-    assert set(tree["sample_stats"].data_vars) == {
-        "sweep",
-        *(f"interweaving_acceptance[{name}]" for name in interwoven),
-    }
-    assert all(0.0 < tree["sample_stats"][f"interweaving_acceptance[{name}]"].mean() < 1.0 for name in interwoven)
+    accepted = [f"interweaving_acceptance[{name}]" for name in interwoven]
+    assert set(tree["sample_stats"].data_vars) == {"sweep", *accepted}
+    assert all(0.0 < tree["sample_stats"][name].mean() < 1.0 for name in accepted)
 
 
 @pytest.mark.parametrize(
@@ -76,16 +73,9 @@ def test_what_pcg_did_for_each_draw_is_kept(tmp_path):
 
 @pytest.mark.parametrize(("samples", "short"), [(150, True), (250, False)])
 def test_runs_too_short_for_errors_of_breeding_values_say_so(tmp_path, samples, short):
-    """Two chains; batches of eight draws or more show how draws follow each other."""
     sampler = f"chains: 2, burn_in: 5, samples: {samples}, thin: 1"
-    write_files(
-        tmp_path,
-        {
-            "analysis.yaml": replaced(
-                replaced(ANALYSIS, "method: blup", sampler), "variances:", "variances:\n  mode: fixed"
-            )
-        },
-    )
+    held = replaced(ANALYSIS, "variances:", "variances:\n  mode: fixed")
+    write_files(tmp_path, {"analysis.yaml": replaced(held, "method: blup", sampler)})
     outcome = command(tmp_path, "run", "analysis.yaml")
     assert outcome.code == 0, outcome.err
     told = f"MCSE and ESS of breeding values: {2 * samples} kept draws are too few"

@@ -4,7 +4,7 @@ import pydoc
 
 import polars as pl
 import pytest
-from helpers.small_analysis import ANALYSIS, FILES, command, contents, refused, replaced, write_files
+from helpers.small_analysis import ANALYSIS, command, contents, refused, replaced, write_files
 
 import mmgibbs
 from mmgibbs.errors import ConfigError
@@ -22,11 +22,8 @@ def folder(tmp_path):
 def test_each_is_the_run_of_its_own(folder):
     told = command(folder, "run", "analysis.yaml", "other.yaml")
     assert told.code == 0, told.err
-    assert (
-        told.err.index("--- analysis (1 of 2)")
-        < told.err.index("--- other (2 of 2)")
-        < told.err.index("2 of 2 analyses done")
-    )
+    at = [told.err.index(w) for w in ("--- analysis (1 of 2)", "--- other (2 of 2)", "2 of 2 analyses done")]
+    assert at == sorted(at)
     assert f"compare them with: mmgibbs report {folder / 'run'} {folder / 'other'}" in told.err
     assert command(folder, "run", "other.yaml", "--output", "alone", "--quiet").code == 0
     alone, found = (pl.read_parquet(folder / run / "solutions.parquet") for run in ("alone", "other"))
@@ -41,7 +38,6 @@ def test_one_that_fails_does_not_end_the_others(folder):
 
 
 def test_a_lone_text_is_no_list(folder):
-    """One override is one, for a run and for several; one file is not a list of letters."""
     text, file = "sampler.sampels=1", folder / "analysis.yaml"
     for run in (lambda: mmgibbs.run(file, text), lambda: mmgibbs.run_scenarios([file], text)):
         with pytest.raises(ConfigError, match="override 'sampler.sampels=1': sampler.sampels: unknown key"):
@@ -77,36 +73,23 @@ def test_what_is_finished_is_not_done_again(folder):
     ("files", "words"),
     [
         (("analysis.yaml", "same.yaml"), ["analysis.yaml and same.yaml would both write", "needed a folder for each"]),
-        (
-            ("analysis.yaml", "odd.yaml", "absent.yaml"),
-            ["odd.yaml: model.fixed.age.traits: ", "absent.yaml: no such file"],
-        ),
+        (("analysis.yaml", "odd.yaml", "absent.yaml"), ["odd.yaml: model.fixed.age.traits: ", "absent.yaml: no such"]),
     ],
 )
 def test_refused_before_anything_is_run(folder, files, words):
-    write_files(
-        folder,
-        {"same.yaml": FILES["analysis.yaml"], "odd.yaml": ANALYSIS.replace("[birth_weight, weaning_weight]", "3")},
-    )
+    odd = ANALYSIS.replace("[birth_weight, weaning_weight]", "3")
+    write_files(folder, {"same.yaml": ANALYSIS, "odd.yaml": odd})
     message = refused(folder, run=("run", *files, "--quiet"))
     assert all(word in message for word in words), message
 
 
 def test_from_python(folder):
     ended = []
-    found = mmgibbs.run_scenarios(
-        [folder / "analysis.yaml", folder / "bad.yaml"],
-        ["sampler.tolerance=1e-6"],
-        output=folder / "all",
-        progress=False,
-        done=ended.append,
-    )
+    files, options = [folder / "analysis.yaml", folder / "bad.yaml"], {"output": folder / "all", "progress": False}
+    found = mmgibbs.run_scenarios(files, ["sampler.tolerance=1e-6"], done=ended.append, **options)
     assert ended == found and [s.name for s in found] == ["analysis", "bad"]
-    assert (
-        found[0].error is None
-        and found[0].result.directory == folder / "all/analysis"
-        and found[0].result.solutions.height
-    )
+    result = found[0].result
+    assert found[0].error is None and result.directory == folder / "all/analysis" and result.solutions.height
     assert isinstance(found[1].error, mmgibbs.DataError) and found[1].result is None
 
 
