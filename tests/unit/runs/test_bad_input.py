@@ -144,6 +144,10 @@ MISTAKES = {
         altered("analysis.yaml", "sex: {}", "sex: {colunm: sex}"),
         ["model.fixed.sex.colunm: unknown key", "'column'"],
     ),
+    "the phenotypes as the pedigree": (
+        altered("analysis.yaml", "pedigree: pedigree.csv", "pedigree: phenotypes.csv"),
+        ["phenotypes.csv: found no column named as a sire or a dam", "data.pedigree_columns: {id: COLUMN, sire: "],
+    ),
     "a number too large to square": (
         altered("phenotypes.csv", "41.0", "1e200"),
         ["phenotypes.csv row 3: found '1e200' in column 'birth_weight'", "at most 1e+18 in size"],

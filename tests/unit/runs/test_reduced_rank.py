@@ -92,6 +92,11 @@ def test_scores_means_and_page(fitted, tmp_path):
     assert "Specific variance" not in page
 
 
+def test_likelihood_ratio_test(fitted):
+    text = mmgibbs.compare(fitted["rank"].directory, fitted["factors"].directory).text
+    assert "reduced_rank with 2 factors instead of factor_analytic with 2 factors (5 parameters fewer)" in text
+
+
 def test_blup_at_the_estimates_is_the_solution_of_reml(plots, fitted, tmp_path):
     residual = {f"s{t}": estimates(fitted["rank"])[f"residual.var[y|s{t}]"] for t in range(SITES)}
     config = analysis(plots, tmp_path / "blup", TWO, {"start": matrix(fitted["rank"]).tolist()}, method="blup")

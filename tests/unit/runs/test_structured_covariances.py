@@ -237,6 +237,17 @@ def test_too_few_levels_are_named(records, tmp_path):
         run(few, tmp_path / "run", "factor_analytic", **SHORT)
 
 
+def test_structures_of_which_neither_is_a_case_of_the_other_have_aic_and_bic(records, tmp_path):
+    records.write_csv(tmp_path / "records.csv")
+    data = {"data": {"phenotypes": str(tmp_path / "records.csv")}}
+    configs = [analysis(records, tmp_path / kind, kind, method="reml") | data for kind in ("factor_analytic", "ar1")]
+    a, b = (mmgibbs.run(config, progress=False) for config in configs)
+    text = mmgibbs.compare(a.directory, b.directory).text
+    assert "likelihood-ratio test: no test: neither model is nested in the other" in text
+    for key in ("aic", "bic"):
+        assert f"{key.upper()} (smaller is better): a {a.info[key]:.2f}, b {b.info[key]:.2f}" in text
+
+
 def test_components_without_a_level_in_common_are_no_reason_to_warn(records, tmp_path):
     """Lines of a and d are others; with one factor their covariance follows from those with b and c."""
     halves = pl.col("line").str.slice(1).cast(pl.Int64) < LINES // 2
