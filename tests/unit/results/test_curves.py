@@ -90,7 +90,7 @@ def test_a_run_writes_them(tmp_path_factory):
     folder = shared_run(tmp_path_factory, "random_regression")
     table = pl.read_csv(folder / "curves.csv")
     assert {"curves.csv", "curves.parquet"} <= set(json.loads((folder / "run.json").read_text())["files"])
-    rows = table.group_by("term", "quantity", maintain_order=True).len().rows()
-    assert rows[:2] == [("genetic", "variance", POINTS), ("genetic", "heritability", POINTS)]
+    rows = table.group_by("term", "quantity").len().rows()
+    assert {("genetic", "variance", POINTS), ("genetic", "heritability", POINTS)} <= set(rows)
     assert table.filter(quantity="heritability")["mean"].is_between(0, 1).all()
     assert (table["at"].min(), table["at"].max()) == (1.0, 6.0)

@@ -121,7 +121,7 @@ def test_the_same_written_otherwise_gives_the_same(what, folder, good):
 
 GENETIC = "genetic: [[6, 8], [8, 90]]"
 SWAPPED = [f"{s},{i},{d}\n" for i, s, d in (row.split(",") for row in PEDIGREE.splitlines()[1:])]
-PARQUET, ARROW = written("write_parquet"), written("write_ipc")
+ARROW = written("write_ipc")
 # what is wrong -> files changed, parts of the message in their order
 MISTAKES = {
     "missing file, another beside it": (

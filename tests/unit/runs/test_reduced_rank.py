@@ -188,5 +188,5 @@ def test_more_factors_than_the_matrix_determines(plots, fitted, tmp_path):
     (warning,) = more["warnings"]
     assert warning.startswith("variances.line.structure: 3 factors of 5 components have 17 parameters, and a full")
     assert f"of all parameters {more['estimated_elements']} are estimated" in warning
-    assert more["log_likelihood"] == pytest.approx(fitted["full"].info["log_likelihood"], abs=2e-3)
+    assert more["log_likelihood"] <= fitted["full"].info["log_likelihood"] + 2e-3
     assert fitted["factors"].info["warnings"] == []

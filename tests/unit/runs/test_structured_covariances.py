@@ -124,6 +124,14 @@ def test_standard_errors_are_those_of_the_observed_information(records, tmp_path
     assert found == pytest.approx(error, rel=0.15)
 
 
+def test_full_and_factor_analytic_with_enough_factors_are_the_same_likelihood(records, tmp_path):
+    """Three factors of four components have more parameters than a full matrix."""
+    full = run(records, tmp_path / "full", "full", method="reml")
+    factors = run(records, tmp_path / "fa", {"kind": "factor_analytic", "factors": 3}, method="reml")
+    assert factors.info["log_likelihood"] == pytest.approx(full.info["log_likelihood"], abs=2e-3)
+    np.testing.assert_allclose(matrix(factors), matrix(full), rtol=0.05, atol=0.02)
+
+
 def test_each_boundary_is_said_once(tmp_path):
     """Blocks have little variance: a note for each of their variances at 0, whatever their matrix is."""
     rng = np.random.default_rng(3)
