@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from reference.blup import blup
 from reference.tabular import relationship
 
 import mmgibbs
@@ -33,15 +34,6 @@ def tables(ids, sire, dam, recorded, seed=3):
     return pedigree, pl.DataFrame({"id": [ids[i] for i in recorded], "y": y})
 
 
-def blup(A, recorded, y):
-    """u = sigma2_a A Z' P y with P = V^-1 - V^-1 1 (1' V^-1 1)^-1 1' V^-1, and the root of its PEV."""
-    covariance = GENETIC * A[:, recorded]  # of u and y
-    V = covariance[recorded] + np.eye(len(y)) * RESIDUAL
-    P = np.linalg.inv(V)
-    P -= np.outer(P.sum(axis=1), P.sum(axis=0)) / P.sum()
-    return covariance @ P @ y, np.sqrt(np.diag(GENETIC * A - covariance @ P @ covariance.T))
-
-
 def analysis(pedigree, records, method="blup", mode="fixed", relationship="pedigree", **sampler):
     return {
         "data": {"phenotypes": records, "pedigree": pedigree},
@@ -63,9 +55,9 @@ def test_a_strain_has_its_exact_blup(generations):
     ids, sire, dam = strain(generations)
     recorded = np.repeat(np.arange(0, len(ids), 7), 2)
     pedigree, records = tables(ids, sire, dam, recorded)
-    right = blup(relationship(sire, dam), recorded, records["y"].to_numpy())
+    right, pev = blup(GENETIC * relationship(sire, dam), recorded, records["y"].to_numpy(), RESIDUAL)
     run = mmgibbs.run(analysis(pedigree, records), progress=False)
-    np.testing.assert_allclose(effects(run, ids), right, atol=2e-6)
+    np.testing.assert_allclose(effects(run, ids), (right, np.sqrt(pev)), atol=2e-6)
 
 
 def lines_and_hybrids(selfings):
@@ -85,9 +77,9 @@ def lines_and_hybrids(selfings):
 @pytest.mark.parametrize("selfings", [20, 60])
 def test_hybrids_of_lines(selfings):
     pedigree, records, A, ids, recorded = lines_and_hybrids(selfings)
-    right = blup(A, recorded, records["y"].to_numpy())
+    right, pev = blup(GENETIC * A, recorded, records["y"].to_numpy(), RESIDUAL)
     run = mmgibbs.run(analysis(pedigree, records, relationship={"kind": "pedigree", "selfing": "g"}), progress=False)
-    np.testing.assert_allclose(effects(run, ids), right, atol=1e-6)
+    np.testing.assert_allclose(effects(run, ids), (right, np.sqrt(pev)), atol=1e-6)
 
 
 def test_reml_of_a_strain_is_that_of_the_dense_likelihood():
@@ -133,7 +125,8 @@ def test_gibbs_draws_lines_and_hybrids_at_once():
     }
     run = mmgibbs.run(source, progress=False)
     assert run.info["engine"] == "marginal"
-    mean, error = blup(A, recorded, records["y"].to_numpy())
+    mean, pev = blup(GENETIC * A, recorded, records["y"].to_numpy(), RESIDUAL)
+    error = np.sqrt(pev)
     found = effects(run, ids)
     np.testing.assert_allclose(found[0], mean, atol=6 * error.max() / np.sqrt(4000))
     np.testing.assert_allclose(found[1], error, rtol=0.07)

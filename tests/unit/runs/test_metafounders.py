@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 from reference import tabular
+from reference.blup import blup
 
 import mmgibbs
 from mmgibbs.data.prepare import prepare
@@ -59,18 +60,6 @@ def analysis(data, path, gamma=None, relationship="pedigree", **sections):
     } | sections
 
 
-def blup(K, data):
-    """Means and PEV of all levels by the covariances of the records."""
-    animal, y = data[3][2:4]
-    V_inv = np.linalg.inv(2 * K[np.ix_(animal, animal)] + 3 * np.eye(len(y)))
-    ones = np.ones(len(y))
-    C = 1 / (ones @ V_inv @ ones)
-    b = C * ones @ V_inv @ y
-    P = 2 * K[:, animal] @ V_inv
-    lost = P @ ones
-    return P @ (y - b), np.diag(2 * K - P @ (2 * K[animal])) + C * lost**2
-
-
 def found(result):
     rows = result.solutions.filter(pl.col("term") == "genetic")
     order = [*(f"a{i}" for i in range(N)), "Angus", "Senepol"]
@@ -79,7 +68,7 @@ def found(result):
 
 def test_breeding_values_of_animals_and_populations(data, tmp_path):
     K = tabular.with_metafounders(*data[3][:2], GAMMA)
-    mean, pev = blup(K, data)
+    mean, pev = blup(2 * K, *data[3][2:4], 3.0)
     rows = found(mmgibbs.run(analysis(data, tmp_path), overwrite=True, progress=False))
     np.testing.assert_allclose(rows["mean"], mean, atol=1e-6)
     np.testing.assert_allclose(rows["pev"], pev, atol=1e-6)
@@ -89,7 +78,7 @@ def test_breeding_values_of_animals_and_populations(data, tmp_path):
     record = json.loads((tmp_path / "run.json").read_text())
     assert GAMMA.tolist() == record["relationships"]["genetic"]["metafounders"]["gamma"]
     # another Gamma is another model
-    other, _ = blup(tabular.with_metafounders(*data[3][:2], 0.1 * np.eye(2)), data)
+    other, _ = blup(2 * tabular.with_metafounders(*data[3][:2], 0.1 * np.eye(2)), *data[3][2:4], 3.0)
     assert np.abs(other - mean).max() > 0.05
 
 
@@ -102,7 +91,7 @@ def test_single_step_with_populations(data, tmp_path):
     H_inverse = np.linalg.inv(A)
     H_inverse[np.ix_(GENOTYPED, GENOTYPED)] += np.linalg.inv(G) - np.linalg.inv(A22)
     H = np.linalg.inv(H_inverse)
-    mean, pev = blup(H, data)
+    mean, pev = blup(2 * H, *data[3][2:4], 3.0)
     own = {"kind": "single_step", "frequencies": "half", "tune": "none"}
     rows = found(mmgibbs.run(analysis(data, tmp_path, relationship=own), overwrite=True, progress=False))
     np.testing.assert_allclose(rows["mean"], mean, atol=1e-5)

@@ -106,27 +106,22 @@ def averaged_within(frame, columns, **given):
     return cells
 
 
-@pytest.mark.parametrize(("names", "inner"), [(("site", "site:rep"), "rep"), (("site", "block"), "block")])
-def test_replicates_are_averaged_within_their_site(names, inner, tmp_path):
-    """As emmeans does where it finds that replicates are nested, by the model or by the data."""
+def test_replicates_are_averaged_within_their_site(tmp_path):
+    """As emmeans does where it finds that replicates are nested, by the model."""
     frame = plots()
-    fixed = dict.fromkeys((*names, "line")) | {"age": {"kind": "covariate"}}
-    result = analyse(frame, fixed, ["line", names[1], "site"], tmp_path / "run")
-    effects = [("site",), ("site", inner) if inner == "rep" else ("block",), ("line",), ("age",)]
+    fixed = dict.fromkeys(("site", "site:rep", "line")) | {"age": {"kind": "covariate"}}
+    result = analyse(frame, fixed, ["line", "site:rep", "site"], tmp_path / "run")
+    effects = [("site",), ("site", "rep"), ("line",), ("age",)]
     lines = frame["line"].unique().sort().to_list()
-    of_lines = {line: averaged_within(frame, ["site", inner], line=line) for line in lines}
+    of_lines = {line: averaged_within(frame, ["site", "rep"], line=line) for line in lines}
     agree(result, "line", dense(frame, effects, of_lines))
-    sites = frame["site"].unique().to_list()
     over_lines = lambda cells: [(w / len(lines), cell | {"line": line}) for w, cell in cells for line in lines]
-    agree(
-        result,
-        "site",
-        dense(frame, effects, {site: over_lines(averaged_within(frame, ["site", inner], site=site)) for site in sites}),
-    )
-    name = (lambda site, rep: f"{site}:{rep}") if inner == "rep" else (lambda site, rep: rep)
-    pairs = frame.select("site", inner).unique().rows()
-    of_pairs = {name(*pair): over_lines([(1.0, {"site": pair[0], inner: pair[1]})]) for pair in pairs}
-    agree(result, names[1], dense(frame, effects, of_pairs))
+    sites = frame["site"].unique().to_list()
+    of_sites = {site: over_lines(averaged_within(frame, ["site", "rep"], site=site)) for site in sites}
+    agree(result, "site", dense(frame, effects, of_sites))
+    pairs = frame.select("site", "rep").unique().rows()
+    of_pairs = {f"{site}:{rep}": over_lines([(1.0, {"site": site, "rep": rep})]) for site, rep in pairs}
+    agree(result, "site:rep", dense(frame, effects, of_pairs))
 
 
 def chain():
@@ -183,15 +178,12 @@ def test_animals_without_records_have_no_class(tmp_path):
     frame = chain().with_row_index("animal").with_columns(pl.format("a{}", "animal").alias("animal"))
     repeated = pl.concat([frame, frame.with_columns(y=pl.col("y") + 1.0)])
     pedigree = pl.DataFrame({"animal": [*frame["animal"], "old"], "sire": ["old"] * frame.height + ["0"], "dam": "0"})
-    result = analyse(
-        repeated,
-        {"region": None},
-        ["animal"],
-        tmp_path / "run",
-        model={"fixed": {"region": None}, "random": {"animal": {"relationship": "pedigree"}}},
-        data={"phenotypes": repeated, "pedigree": pedigree},
-        variances={"mode": "fixed", "animal": 2.0, "residual": RESIDUAL},
-    )
+    sections = {
+        "data": {"phenotypes": repeated, "pedigree": pedigree},
+        "model": {"fixed": {"region": None}, "random": {"animal": {"relationship": "pedigree"}}},
+        "variances": {"mode": "fixed", "animal": 2.0, "residual": RESIDUAL},
+    }
+    result = analyse(repeated, {"region": None}, ["animal"], tmp_path / "run", **sections)
     (row,) = result.means.filter(pl.col("mean").is_null()).to_dicts()
     assert (row["level"], row["records"], row["se"]) == ("old", 0, None)
     assert row["reason"] == "no records, which would tell its region"
@@ -268,14 +260,9 @@ def test_traits_recorded_in_different_classes(tmp_path):
     rng = np.random.default_rng(9)
     frame = frame.with_columns(z=pl.Series(rng.normal(5.0, 1.0, frame.height)))
     frame = frame.with_columns(z=pl.when(pl.col("site") == "West").then(None).otherwise("z"))
-    result = analyse(
-        frame,
-        dict.fromkeys(["site", "site:rep", "line"]),
-        ["line"],
-        tmp_path / "run",
-        traits=("y", "z"),
-        variances={"mode": "fixed", "residual": [[RESIDUAL, 0.0], [0.0, RESIDUAL]]},
-    )
+    fixed = dict.fromkeys(["site", "site:rep", "line"])
+    held = {"mode": "fixed", "residual": [[RESIDUAL, 0.0], [0.0, RESIDUAL]]}
+    result = analyse(frame, fixed, ["line"], tmp_path / "run", traits=("y", "z"), variances=held)
     effects = [("site",), ("site", "rep"), ("line",)]
     for trait in ("y", "z"):
         known = frame.drop_nulls(trait)

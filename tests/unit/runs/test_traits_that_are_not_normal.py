@@ -140,17 +140,17 @@ def test_few_levels_have_a_posterior_under_the_default_prior(tmp_path):
     assert finite(mmgibbs.run(config, overwrite=True, progress=False).summary["mean"])
 
 
-def test_an_ordinal_trait_of_two_categories_is_binary(tmp_path):
-    as_ordinal = {"alive": {"type": "ordinal", "categories": ["no", "yes"]}}
-    other = analysis(tmp_path / "b", ("alive",)) | {"traits": as_ordinal}
-    assert_same_draws(run(tmp_path / "a", ("alive",)), mmgibbs.run(other, overwrite=True, progress=False))
-
-
-def test_a_censored_trait_without_censoring_is_normal(tmp_path):
+@pytest.mark.parametrize(
+    ("trait", "another_type"),
+    [
+        ("alive", {"type": "ordinal", "categories": ["no", "yes"]}),
+        ("weight", {"type": "censored", "censored": "known", "values": {"none": ["exact"]}}),
+    ],
+)
+def test_ordinal_with_two_categories_is_binary_and_censored_without_censoring_normal(tmp_path, trait, another_type):
     frame = tables()[0].with_columns(pl.lit("exact").alias("known"))
-    trait = {"weight": {"type": "censored", "censored": "known", "values": {"none": ["exact"]}}}
-    other = analysis(tmp_path / "b", ("weight",), frame) | {"traits": trait}
-    assert_same_draws(run(tmp_path / "a", ("weight",), frame), mmgibbs.run(other, overwrite=True, progress=False))
+    other = analysis(tmp_path / "b", (trait,), frame) | {"traits": {trait: another_type}}
+    assert_same_draws(run(tmp_path / "a", (trait,), frame), mmgibbs.run(other, overwrite=True, progress=False))
 
 
 def test_narrow_intervals_are_normal_records(tmp_path):
