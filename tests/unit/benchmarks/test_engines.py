@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from reference.fake_device import FakeDevice
 
 import benchmarks.effective
 from benchmarks.__main__ import main
@@ -35,14 +34,6 @@ def test_every_engine_has_its_figures(tmp_path, capsys, monkeypatch):
         assert rows[name]["s per sample"] == "not measured" and not {"of classic", *ESS} & set(rows[name])
     assert figures["small: GPU"].startswith("device: gpu needs CuPy")
     assert figures["small: sweeps behind ESS, levels, interwoven"] == 20
-
-
-def test_the_hybrid_engine_is_timed_on_a_device(tmp_path):
-    args = SimpleNamespace(scale=0.0005, seed=1, sweeps=1, ess_sweeps=10, engines=["hybrid"])
-    about, rows = one_system("small", args, FakeDevice(tmp_path), ClassicEngine)
-    on_gpu = [row for row in rows if row["engine"].startswith("hybrid on a GPU")]
-    assert len(on_gpu) == 1 and "GPU" not in about
-    assert all(row[column] > 0 for row in on_gpu for column in ("s per sample", "of classic", SAMPLED, *ESS))
 
 
 def test_an_engine_that_does_not_fit_says_what_it_needs(monkeypatch):

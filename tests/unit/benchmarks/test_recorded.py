@@ -100,6 +100,7 @@ def test_the_file_is_small_and_has_these_cases():
         assert {key.partition(": ")[0] for key in file.files} == set(CASES)
 
 
+@pytest.mark.slow
 def test_nothing_of_the_input_is_needed():
     """As on a machine with a GPU, which has neither Polars nor pydantic."""
     code = "import sys\nsys.modules.update(dict.fromkeys(('polars', 'pydantic', 'matplotlib', 'jinja2')))\n" + CODE

@@ -1,6 +1,5 @@
 """Text that spreadsheets would take for a formula, in csv files."""
 
-import ast
 import csv
 import json
 import re
@@ -76,9 +75,8 @@ def test_every_table_has_one_writer():
         name = path.relative_to(ROOT).as_posix()
         if name == "mmgibbs/results/csv_files.py" or any(name.startswith(known) for known in INPUTS):
             continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        named = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "write_csv"]
-        calls += [f"{name} line {node.lineno}" for node in named]
+        lines = path.read_text(encoding="utf-8").splitlines()
+        calls += [f"{name}: {line}" for line in lines if ".write_csv(" in line and ">>>" not in line]
     assert calls == []
 
 

@@ -134,13 +134,18 @@ def several_trials(tmp_path_factory):
     return mmgibbs.run(source, progress=False, report=True)
 
 
-def test_the_page_has_maps_of_the_first_trials_and_one_variogram(several_trials):
+@pytest.fixture(scope="module")
+def section(several_trials):
+    return field_section(read_finished(several_trials.directory), plots.Figures())[0]
+
+
+def test_the_page_has_maps_of_the_first_trials_and_one_variogram(several_trials, section):
     page = (several_trials.directory / "report.html").read_text(encoding="utf-8")
     assert '<a href="#field-trends">' in page
     assert f"The first {MAX_TRIALS} of {MAX_TRIALS + 2} trials are shown" in page
     assert page.count("Trend of field, y in T") == MAX_TRIALS
     assert "<var>C</var> has the covariances" in page and "user’s relationship" not in page
-    item = field_section(read_finished(several_trials.directory), plots.Figures())[0]
+    item = section
     variogram = pl.read_parquet(several_trials.directory / "variogram.parquet")
     along = variogram.filter(column_displacement=0, row_displacement=1)
     pairs, semivariance = along["pairs"], along["semivariance"]
@@ -158,10 +163,9 @@ def test_figures_have_the_plots_by_row_and_column(several_trials, tmp_path):
     assert lines["series"].unique(maintain_order=True).to_list() == ["along rows", "along columns"]
 
 
-def test_maps_mark_the_plots_without_a_record(several_trials):
-    maps = field_section(read_finished(several_trials.directory), plots.Figures())[0]["maps"]
+def test_maps_mark_the_plots_without_a_record(several_trials, section):
     empty = []
-    for trial, _, caption in maps:
+    for trial, _, caption in section["maps"]:
         n = several_trials.field.filter(trial=trial, records=0).height
         empty.append(n)
         assert ("A dot: a plot without a record" in caption) == (n > 0)

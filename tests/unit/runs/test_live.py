@@ -24,7 +24,7 @@ from mmgibbs.runs.mixed_model import MixedModelProblem
 from mmgibbs.runs.progress_file import Position
 from mmgibbs.sampler.schedule import Schedule
 
-GIBBS = replaced(ANALYSIS, "method: blup", "chains: 1, burn_in: 20, samples: 4000, thin: 2, checkpoint_every: 500")
+GIBBS = replaced(ANALYSIS, "method: blup", "chains: 1, burn_in: 20, samples: 1000, thin: 2, checkpoint_every: 200")
 for matrix in ("[[6, 8], [8, 90]]", "[[9, 10], [10, 160]]"):
     GIBBS = replaced(GIBBS, matrix, f"{{start: {matrix}, prior: {{df: 5, scale: {matrix}}}}}")
 
@@ -189,7 +189,7 @@ def test_a_run_with_a_page_has_the_same_draws(tmp_path, quick):
     assert quick == [] and not (plain.directory / "report.html").exists()
     paged = mmgibbs.run(file, directory=tmp_path / "paged", progress=False, report=True)
     assert plain.summary.equals(paged.summary) and plain.solutions.equals(paged.solutions)
-    assert quick and all(page.chains[0].total == 4020 for page in quick)
+    assert quick and all(page.chains[0].total == 1020 for page in quick)
     assert all(isinstance(page.summary, pl.DataFrame) for page in quick if page.draws)
     text = (paged.directory / "report.html").read_text()
     assert "location.reload" not in text and "Finished " in text
@@ -221,7 +221,7 @@ def test_a_run_whose_page_fails_is_a_run(tmp_path, quick, monkeypatch, capsys):
 def test_the_page_at_the_end_holds_neither_data_nor_a_second_table_of_solutions(tmp_path, monkeypatch):
     """Of ten million animals each has gigabytes."""
     write_files(tmp_path)
-    (tmp_path / "analysis.yaml").write_text(replaced(GIBBS, "samples: 4000", "samples: 100"))
+    (tmp_path / "analysis.yaml").write_text(replaced(GIBBS, "samples: 1000", "samples: 100"))
     problems, read, page = [], [], make.report_after_run
     of_file = RunFiles.table_if_any
 

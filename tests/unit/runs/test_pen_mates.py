@@ -44,7 +44,7 @@ def test_a_binary_trait_has_an_incidence_and_a_heritability_of_the_records(table
     """Effects of companions are no classes of which records are drawn anew: a record has three of them."""
     asked = analysis(tables, {"ill": {"type": "binary"}}, {"level": {"group": "pen"}})
     asked["model"]["fixed"] = {}
-    result = mmgibbs.run(asked, directory=tmp_path / "run", progress=False, report=True)
+    result = mmgibbs.run(asked, directory=tmp_path / "run", progress=False)
     values = dict(result.summary.select("parameter", "mean").iter_rows())
     assert 0 < values["incidence[ill]"] < 1 and 0 < values["h2_observed[ill]"] < values["h2[ill]"]
     assert "total_h2[ill]" in values

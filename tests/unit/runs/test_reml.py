@@ -233,7 +233,9 @@ NEEDLESS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("flags", "needless"), [(["--no-report"], NEEDLESS), ([], ("scipy.cluster",))])
+@pytest.mark.parametrize(
+    ("flags", "needless"), [(["--no-report"], NEEDLESS), pytest.param([], ("scipy.cluster",), marks=pytest.mark.slow)]
+)
 def test_reml_imports_neither_sweeps_nor_chains(folder, flags, needless):
     """A process that estimates variances waits for no engine that samples, for no sampler, and for no library of
     processes, of diagnostics of draws and of pages; a page without large matrices waits for no clustering."""
