@@ -21,7 +21,9 @@ def simulate(seed, factors, specific=0.0):
     """Two plots of each line at each site; lines have so many factors, and specific effects if asked for."""
     rng = np.random.default_rng(seed)
     L = np.column_stack([np.full(SITES, 0.9), np.linspace(-0.8, 0.8, SITES)])[:, :factors]
-    u = rng.standard_normal((LINES, factors)) @ L.T + specific * rng.standard_normal((LINES, SITES))
+    u = rng.standard_normal((LINES, factors)) @ L.T
+    if specific:
+        u += specific * rng.standard_normal((LINES, SITES))
     rows = [
         {"line": f"l{line}", "site": f"s{t}", "y": round(5 + u[line, t] + 0.7 * rng.standard_normal(), 4)}
         for line in range(LINES)
