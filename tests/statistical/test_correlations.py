@@ -19,7 +19,7 @@ from mmgibbs.sampler.chain import Chain
 from mmgibbs.sampler.schedule import Schedule
 
 DF, SCALE = 5.0, {"field": 6.0, "residual": 3.0}
-DRAWS, BURN_IN = 6_000, 200
+DRAWS, BURN_IN = 4_000, 200
 
 
 @cache
@@ -104,19 +104,10 @@ def test_correlation_and_variances_have_their_exact_posterior():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("right", "wrong"),
-    [
-        ("out = 0.5 * len(S) * weights.log_determinant", "out = 0.0"),
-        ("out -= 0.5 * (nu + self.n_levels) * log_determinant", "out -= 0.5 * self.n_levels * log_determinant"),
-        (
-            "            products = density.products(of.rho)\n",
-            "            products = 0.7 * density.products(of.rho)\n",
-        ),
-    ],
-)
-def test_a_wrong_conditional_is_found(monkeypatch, right, wrong):
-    result = judge(draws(monkeypatch, mutant(correlations, right, wrong, compiled=False)))
+def test_a_wrong_conditional_is_found(monkeypatch):
+    right = "products = density.products(correlations.rho)"
+    spoilt = mutant(correlations, right, right.replace("= ", "= 0.7 * "), compiled=False)
+    result = judge(draws(monkeypatch, spoilt))
     assert not result.agrees, result
 
 

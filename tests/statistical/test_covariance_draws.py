@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from helpers.monte_carlo import compare
 from helpers.mutants import mutant
+from helpers.selection import first
 from helpers.support import copies
 from reference import models
-from scipy import special, stats
+from scipy import special
 
 from mmgibbs.draws import inverse_wishart as inverse_wishart_module
 from mmgibbs.draws.inverse_wishart import NOTHING, inverse_wishart
@@ -20,7 +21,6 @@ from mmgibbs.sampler.covariances import APART, draw_covariance
 
 N = 10_000
 BATCHES = 200  # draws are independent, so any batch will do
-ALPHA = 1e-3
 
 # ------------------------------------------------------------------------------------------------------ inverse Wishart
 
@@ -70,28 +70,13 @@ def against_theory(draws, nu, S):
     return compare(means, np.concatenate(truth))
 
 
-def p_values(draws, nu, S):
-    """Exact laws: S_ii / G_ii ~ chi2(nu - k + 1) and (G^-1)_ii / (S^-1)_ii ~ chi2(nu) for each i;
-    log|S| - log|G| ~ sum of log chi2(nu - i).
-    """
-    k = len(S)
-    inverse, of_scale = np.linalg.inv(draws), np.linalg.inv(S)
-    out = [stats.kstest(S[i, i] / draws[:, i, i], stats.chi2(nu - k + 1).cdf).pvalue for i in range(k)]
-    out += [stats.kstest(inverse[:, i, i] / of_scale[i, i], stats.chi2(nu).cdf).pvalue for i in range(k)]
-    rng = np.random.default_rng(61)
-    bartlett = sum(np.log(rng.chisquare(nu - i, 10 * N)) for i in range(k))
-    out.append(stats.ks_2samp(np.linalg.slogdet(S)[1] - np.linalg.slogdet(draws)[1], bartlett).pvalue)
-    return np.array(out)
-
-
-@pytest.mark.parametrize("k", [1, 2, 3, 4])
+@pytest.mark.parametrize("k", first(2, [1, 3, 2, 4]))
 def test_inverse_wishart(k):
     nu, S = k + 11.5, scale_matrix(k)
     draws = inverse_wishart_draws(k, nu, S)
     np.testing.assert_allclose(draws, np.swapaxes(draws, 1, 2), rtol=1e-12)
     comparison = against_theory(draws, nu, S)
     assert comparison.agrees, comparison
-    assert p_values(draws, nu, S).min() > ALPHA / (2 * k + 1)
 
 
 @pytest.mark.slow
@@ -99,7 +84,6 @@ def test_degrees_of_freedom_off_by_one_are_seen():
     nu, S = 14.5, scale_matrix(3)
     draws = inverse_wishart_draws(3, nu - 1, S)
     assert not against_theory(draws, nu, S).agrees
-    assert p_values(draws, nu, S).min() < ALPHA / 7
 
 
 def over_relaxed_draws(k, nu, S, draw=inverse_wishart):
@@ -109,7 +93,7 @@ def over_relaxed_draws(k, nu, S, draw=inverse_wishart):
     return before, np.array(after)
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 4])
+@pytest.mark.parametrize("k", first(2, [1, 3, 2, 4]))
 def test_over_relaxed_inverse_wishart(k):
     """What follows a draw has the same law, and lies on the other side of the mean."""
     nu, S = k + 11.5, scale_matrix(k)
@@ -117,7 +101,6 @@ def test_over_relaxed_inverse_wishart(k):
     np.testing.assert_allclose(after, np.swapaxes(after, 1, 2), rtol=1e-12)
     comparison = against_theory(after, nu, S)
     assert comparison.agrees, comparison
-    assert p_values(after, nu, S).min() > ALPHA / (2 * k + 1)
     of_determinants = np.corrcoef(np.linalg.slogdet(before)[1], np.linalg.slogdet(after)[1])[0, 1]
     assert abs(of_determinants - OVER_RELAXED) < 0.05
 
@@ -136,7 +119,7 @@ def test_wrong_over_relaxation_is_seen(right, wrong):
     spoilt = mutant(inverse_wishart_module, right, wrong, compiled=False)
     nu, S = 14.5, scale_matrix(3)
     after = over_relaxed_draws(3, nu, S, spoilt.inverse_wishart)[1]
-    assert not against_theory(after, nu, S).agrees or p_values(after, nu, S).min() < ALPHA / 7
+    assert not against_theory(after, nu, S).agrees
 
 
 def test_a_draw_of_before_that_rounding_hides_is_not_used():
@@ -162,23 +145,6 @@ def test_no_value_holds_a_chain(sweep, monkeypatch):
     assert moved()
     monkeypatch.setattr(covariances, "is_independent", lambda number: False)
     assert not moved()
-
-
-@pytest.mark.slow
-def test_degrees_of_freedom_of_columns_in_the_wrong_order_are_seen():
-    """Bartlett's chi-squares have nu, nu - 1, ... degrees of freedom down the diagonal;
-    the other way round log|G| is right, G is not.
-    """
-    nu, k = 8.5, 3
-    S = scale_matrix(k)
-    rng = np.random.default_rng(62)
-    L, draws = np.linalg.cholesky(S), np.empty((N, k, k))
-    for d in range(N):
-        T = np.tril(rng.standard_normal((k, k)), -1) + np.diag(np.sqrt(rng.chisquare(nu - np.arange(k)[::-1])))
-        A = np.linalg.solve(T, L.T).T
-        draws[d] = A @ A.T
-    assert not against_theory(draws, nu, S).agrees
-    assert p_values(draws, nu, S)[-1] > 1e-4
 
 
 # ------------------------------------------------------------------------------------------------- residual
@@ -237,16 +203,3 @@ def test_residual_products_given_the_observed_residuals():
     comparison = compare(draws, expected_products(design, R))
     assert comparison.agrees, comparison
     assert not compare(draws, expected_products(design, R, noise_forgets_weight=True)).agrees
-
-
-def test_the_example_of_two_traits():
-    """R_22 = 20 where e_2 is missing and e_1 says nothing of it: E[w e_2^2] = 20 whatever the weight;
-    28.8 at a mean weight of 1.44 without it.
-    """
-    weights = np.array([0.44, 0.94, 1.44, 1.94, 2.44])
-    two = np.array([[10.0, 0.0], [0.0, 20.0]])
-    design = design_of_residuals(two, np.tile([True, False], (5, 1)), weights)
-    of_the_second = product_draws(design, two)[:, [2]] / 5
-    assert compare(of_the_second, [20.0]).agrees
-    assert expected_products(design, two, noise_forgets_weight=True)[2] / 5 == pytest.approx(28.8)
-    assert not compare(of_the_second, [28.8]).agrees

@@ -1,24 +1,16 @@
-"""Unknown-parent groups, random and fixed, from tables to breeding values: equal to equations written out here, and
-without drift.
+"""Unknown-parent groups, random and fixed, from tables to breeding values: equal to equations written out here.
 
 Flat (fixed) groups make the equations singular, since their shares sum to one and herds span the same constant; one
 group is then set to 0 and only what the data can tell is compared: fitted values and differences of breeding values.
 """
 
-from dataclasses import replace
-
 import numpy as np
 import polars as pl
 import pytest
 from helpers.monte_carlo import batches, compare
-from helpers.support import chain
 from reference import models, tabular
-from scipy import stats
 
 import mmgibbs
-from mmgibbs.build.assemble import assemble
-from mmgibbs.config import load_config
-from mmgibbs.data.prepare import prepare
 
 N_ANIMALS, N_RECORDS, GROUPS = 24, 40, ("imported", "old", "young")
 SIGMA2_U, SIGMA2_E = 6.0, 9.0
@@ -128,38 +120,16 @@ def test_fixed_groups_equal_the_dense_build(tmp_path):
     assert np.abs(np.diff(found[3:]) - np.diff(other[3:])).max() > 0.05
 
 
-def drift(draws):
-    """z of the difference between the means of the two halves, per level; each half has an MCSE of 100 batches."""
-    first, second = np.array_split(np.squeeze(draws), 2)
-    a, b = batches(first), batches(second)
-    return (a.mean(axis=0) - b.mean(axis=0)) / np.sqrt((a.var(axis=0, ddof=1) + b.var(axis=0, ddof=1)) / 100)
-
-
-LIMIT = stats.t.isf(1e-3 / 3 / 2, 198)
-
-
 @pytest.mark.parametrize("effect", ["random", "fixed"])
-def test_a_chain_does_not_drift(tmp_path, effect):
-    result = mmgibbs.run(
-        analysis(effect, tmp_path / "run", chains=1, burn_in=1000, samples=20_000, thin=1, seed=102), progress=False
-    )
+def test_a_chain_has_the_exact_means_of_groups(tmp_path, effect):
+    sampler = {"chains": 1, "burn_in": 500, "samples": 10_000, "thin": 1, "seed": 102}
+    result = mmgibbs.run(analysis(effect, tmp_path / "run", **sampler), progress=False)
     draws = result.draws["/posterior"]["genetic"].to_numpy()[0, :, :, 0]
     free = draws.std(axis=0) > 0
-    assert free.sum() == (3 if effect == "random" else 2)
-    assert np.abs(drift(draws[:, free])).max() < LIMIT
-    _W, C, rhs = dense_equations(effect == "random")
-    held = np.ones(len(C), bool)
-    held[-3:] = free
+    assert free.sum() == (3 if effect == "random" else 2)  # one fixed group is held
+    _, C, rhs = dense_equations(effect == "random")
+    held = np.append(np.ones(len(C) - 3, bool), free)
     exact = np.zeros(len(C))
     exact[held] = np.linalg.solve(C[np.ix_(held, held)], rhs[held])
     comparison = compare(batches(draws[:, free]), exact[-3:][free])
     assert comparison.agrees, comparison
-
-
-def test_without_a_group_held_at_zero_it_drifts():
-    loaded = load_config(analysis("fixed"))
-    model = assemble(loaded, prepare(loaded)).model
-    terms = tuple(replace(t, active=None) if t.kind == "random" else t for t in model.design.terms)
-    spoiled = replace(model, design=replace(model.design, terms=terms))
-    draws = chain(spoiled, 20_000, burn_in=1000, key=(102, 0)).tracked["levels.genetic"].draws
-    assert np.abs(drift(draws)).max() > LIMIT

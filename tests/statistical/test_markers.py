@@ -138,7 +138,7 @@ def by_enumeration(gamma=GAMMA, pi=PI, standard=False):
     return p @ np.array(sums) / p.sum()
 
 
-def agrees(prior, samples=12_000, gamma=GAMMA, pi=PI, **options):
+def agrees(prior, samples=6_000, gamma=GAMMA, pi=PI, **options):
     draws = chain(prior, samples, **options)
     expected = by_enumeration(gamma, pi, options.get("standard", False))
     moving = draws.std(axis=0) > 0
@@ -146,26 +146,19 @@ def agrees(prior, samples=12_000, gamma=GAMMA, pi=PI, **options):
     return compare(batches(draws[:, moving]), expected[moving])
 
 
-def test_bayes_r_by_enumeration():
-    comparison = agrees(spec("bayes_r"))
-    assert comparison.agrees, comparison
+CASES = {  # gamma of the standard scale multiplies the variance of the effect of one standard deviation of a genotype
+    "bayes_r": {},
+    "bayes_c": {"gamma": (0.0, 1.0), "pi": (0.7, 0.3)},
+    "rr": {"gamma": (0.0, 1.0), "pi": (1e-300, 1.0)},
+    "bayes_r, standard scale": {"standard": True},
+}
 
 
-def test_bayes_c_by_enumeration():
-    gamma, pi = (0.0, 1.0), (0.7, 0.3)
-    comparison = agrees(spec("bayes_c", classes=gamma, pi=pi), gamma=gamma, pi=pi)
-    assert comparison.agrees, comparison
-
-
-def test_ridge_by_enumeration():
-    """Of one model: every effect in."""
-    comparison = agrees(spec("rr"), gamma=(0.0, 1.0), pi=(1e-300, 1.0))
-    assert comparison.agrees, comparison
-
-
-def test_bayes_r_on_the_standard_scale_by_enumeration():
-    """gamma multiplies the variance of the effect of one standard deviation of a genotype."""
-    comparison = agrees(spec("bayes_r"), standard=True)
+@pytest.mark.parametrize("name", CASES)
+def test_by_enumeration(name):
+    options = {"gamma": GAMMA, "pi": PI} | CASES[name]
+    prior = spec(name.partition(",")[0], classes=options["gamma"], pi=options["pi"])
+    comparison = agrees(prior, **options)
     assert comparison.agrees, comparison
 
 

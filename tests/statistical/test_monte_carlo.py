@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers.monte_carlo import batches, compare, independent_comparisons, mean_and_variance, with_squares
+from helpers.monte_carlo import batches, compare, mean_and_variance, with_squares
 
 
 def autocorrelated(rng, n, m, rho=0.8, shared=0.0):
@@ -32,16 +32,3 @@ def test_many_small_errors_are_seen_by_the_mean_square_alone():
     draws = np.random.default_rng(32).standard_normal((10_000, 300))
     comparison = compare(batches(draws), np.full(300, 0.008))  # 0.8 standard errors each
     assert comparison.largest < comparison.limit and not comparison.agrees
-
-
-def test_batches_too_short_for_the_chain_are_seen():
-    draws = autocorrelated(np.random.default_rng(33), 10_000, 300, rho=0.99)
-    assert not compare(batches(draws), np.zeros(300)).agrees
-
-
-@pytest.mark.parametrize("shared, expected", [(0.0, 50), (0.5, 50 / (1 + 49 * 0.25)), (1.0, 1.0)])
-def test_number_of_independent_comparisons(shared, expected):
-    rng = np.random.default_rng(34)
-    x = np.sqrt(1 - shared) * rng.standard_normal((400, 50)) + np.sqrt(shared) * rng.standard_normal((400, 1))
-    x = (x - x.mean(axis=0)) / x.std(axis=0, ddof=1)
-    assert independent_comparisons(x) == pytest.approx(expected, rel=0.15)

@@ -1,15 +1,13 @@
-"""MultinomialHMC samples the right posterior: quadrature, Cauchy quantiles, E exp(-dH) = 1. Chains are the batches."""
+"""MultinomialHMC samples the right posterior, by quadrature. Chains are the batches."""
 
 import numpy as np
 import pytest
 from helpers.monte_carlo import compare, mean_and_variance, with_squares
-from scipy import stats
 
 from mmgibbs.regressions.arrays.base import Host
 from mmgibbs.regressions.loop import SideBySideChains
 from mmgibbs.regressions.multinomial import hamiltonian as hmc
 from mmgibbs.regressions.multinomial.hmc import MultinomialHMCModel, MultinomialHMCOptions
-from mmgibbs.regressions.multinomial.polya_gamma import MultinomialPGModel, MultinomialPGOptions
 from mmgibbs.regressions.options import fill_options
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData
@@ -78,21 +76,6 @@ def test_posterior_against_quadrature(name):
     assert comparison.agrees, comparison
 
 
-def test_same_posterior_as_polya_gamma_under_a_normal_prior():
-    """Two predictors and an intercept for two of three classes: means and variances of all six coefficients."""
-    rng = np.random.default_rng(9)
-    X, y = rng.normal(size=(25, 2)), np.arange(25) % 3
-    X[:, 0] += 0.7 * y
-    hamiltonian = prepare(X, y, prior="normal", scale=1.5, intercept_scale=2.0)
-    options = fill_options(MultinomialPGOptions, {"prior_precision": 1 / 1.5**2, "intercept_precision": 1 / 2.0**2})
-    polya_gamma = MultinomialPGModel.prepare(RegressionData(read_predictors(X), y), options, Host(1))
-    one, other = draws(hamiltonian, 100, 100), draws(polya_gamma, 20, 80)
-    centre = other.mean(axis=(0, 1))
-    one, other = (with_squares(d, centre).mean(axis=1) for d in (one, other))
-    comparison = compare(one, other.mean(axis=0), other.std(axis=0, ddof=1) / np.sqrt(CHAINS))
-    assert comparison.agrees, comparison
-
-
 def full_kicks_and_two_half_ones(target, velocity, start, momentum, step, steps):
     point, momentum = start, momentum + hmc.expand_chains(step / 2) * start.gradient
     for _ in range(int(steps.max())):
@@ -109,49 +92,3 @@ def test_spoilt_samplers_are_seen(monkeypatch, spoilt):
     else:
         monkeypatch.setattr(hmc, "accept", lambda start, tried, u, T: tried.end)
     assert not two_coefficients(*TWO_CLASSES, **FIXED | {"step_size": 0.45}).agrees
-
-
-def quantiles(scale, mass):
-    """Three classes, one column of zeros: two coefficients, each Cauchy(0, scale); against Cauchy(0, 1.5)."""
-    model = prepare(
-        np.zeros((12, 1)),
-        np.arange(12) % 3,
-        scale=scale,
-        mass=mass,
-        adaptation="none",
-        step_size=0.7,
-        leapfrog_steps=8,
-        temperature=1.0,
-    )
-    levels = np.array([0.1, 0.25, 0.5, 0.75, 0.9])
-    below = draws(model, 50, 300)[..., :2, None] < stats.cauchy.ppf(levels, scale=1.5)
-    return compare(below.mean(axis=1).reshape(CHAINS, -1), np.tile(levels, 2))
-
-
-@pytest.mark.parametrize("mass", ["hessian", pytest.param("diagonal", marks=pytest.mark.slow)])
-def test_a_column_of_zeros_returns_the_quantiles_of_its_prior(mass):
-    comparison = quantiles(1.5, mass)
-    assert comparison.agrees, comparison
-
-
-@pytest.mark.slow
-def test_a_wrong_scale_misses_the_quantiles():
-    assert not quantiles(1.8, "hessian").agrees
-
-
-def test_mean_of_exp_of_minus_the_energy_error_is_one():
-    """E exp(-dH) = 1 over the posterior and the momenta, whatever the step: 0.9, where a good many are refused."""
-    model = prepare(RNG.normal(size=(30, 2)), np.arange(30) % 3, adaptation="none", step_size=0.9, leapfrog_steps=3)
-    rng, now = np.random.default_rng(6), model.start(Keys(2, tuple(range(CHAINS))))["position"]
-    now, ratios, accepted = model.target(now), [], []
-    for sweep in range(300):
-        tried = hmc.trajectory(
-            model.target, model.mass, now, rng.normal(size=now.position.shape), np.full(CHAINS, 0.9), np.full(CHAINS, 3)
-        )
-        now = hmc.accept(now, tried, rng.random(CHAINS))
-        if sweep >= 50:
-            ratios.append(np.exp(-tried.energy_error))
-            accepted.append(tried.acceptance.mean())
-    assert 0.5 < np.mean(accepted) < 0.95
-    comparison = compare(np.transpose(ratios).mean(axis=1)[:, None], 1.0)
-    assert comparison.agrees, comparison

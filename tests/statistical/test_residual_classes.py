@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from helpers.monte_carlo import batches, compare
 from helpers.support import chain
-from reference import dense, models
+from reference import models
 from scipy import special
 
 from mmgibbs.engines import augment
@@ -112,26 +112,3 @@ def test_the_joint_distribution_is_left_as_it_is():
 def test_classes_mixed_up_are_seen(mutate):
     comparison = compare(batches(successive(4000, mutate)), exact())
     assert not comparison.agrees, comparison
-
-
-def test_posterior_at_fixed_variances():
-    """Means and covariance matrix of all locations against the dense equations with the R of each record's class."""
-    of = design()
-    R, G = SCALE_R / 9, SCALE_G / 9
-    expected = dense.build(of, [None, G], R)
-    residual = tuple(CovarianceModel(r, True, full_block(2)) for r in R)
-    fixed = CovarianceModel(G, True, full_block(2))
-    model = MixedModel(of, (None, fixed), ResidualModel(residual, of.residual_classes))
-    draws = []
-
-    def add(engine, _):
-        draws.append(expected.vector(engine.fetch()) - expected.solution)
-
-    chain(model, 20_000, burn_in=200, each=add, record=False)
-    deviation = np.array(draws)
-    squares = np.einsum("na,nb->nab", deviation, deviation)[:, *np.tril_indices(expected.size)]
-    mean, covariance = (
-        compare(batches(deviation), np.zeros(expected.size)),
-        compare(batches(squares), expected.covariance[np.tril_indices(expected.size)]),
-    )
-    assert mean.agrees and covariance.agrees, (mean, covariance)

@@ -128,9 +128,22 @@ def prior_forgotten(steps):
     steps[0].residual_scales[0]._log_prior_ratio = lambda log_s: 0.0
 
 
+def miscounted_scale(steps):
+    density = steps[0].scale_density
+    steps[0].scale_density = lambda *sums: (density(*sums)[0] - 8, *density(*sums)[1:])
+
+
+def other_trait_forgotten(steps):
+    """Liabilities drawn as if R were diagonal."""
+    of = steps[0].engine.liabilities
+    draw = of.draw
+    of.draw = lambda response, cuts, y, e, Rinv, *rest: draw(response, cuts, y, e, np.eye(2)[None] * Rinv, *rest)
+
+
 @pytest.mark.slow
-def test_the_prior_forgotten_is_seen():
-    comparison = held_to_forward(8000, spoil=prior_forgotten)
+@pytest.mark.parametrize("spoil", [prior_forgotten, miscounted_scale, other_trait_forgotten])
+def test_spoiled_samplers_are_seen(spoil):
+    comparison = held_to_forward(8000, spoil=spoil)
     assert not comparison.agrees, comparison
 
 

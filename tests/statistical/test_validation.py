@@ -1,9 +1,8 @@
 """LR statistics over simulated data of known bias, dispersion and accuracy.
 
 The pedigree, the herds and who is weighed are those of `mmgibbs.simulation.simulate`; breeding values and records are
-drawn anew in each replicate, and solved by matrices written out in full, so that every expectation is known: from the
-model (bias 0, dispersion 1, accuracy that of the true breeding values), or, where records or variances are wrong on
-purpose, from the matrices of the two solutions. What the statistics themselves are made of comes from the program.
+drawn anew in each replicate, and solved by matrices written out in full, so that every expectation is known. What the
+statistics themselves are made of comes from the program.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from functools import cache
 
 import numpy as np
 import polars as pl
-import pytest
 from helpers.monte_carlo import compare
 from helpers.validation_data import G, R, analysis_of, beef_frames, small_beef
 from reference.dense import build, incidence, relationship_inverse
@@ -28,8 +26,7 @@ from mmgibbs.validation.options import Plan
 from mmgibbs.validation.run import examine
 from pedigree.relationship_products import relationship_block
 
-COUNTS = [1000, pytest.param(10_000, marks=pytest.mark.slow)]
-TOO_LARGE = 3.0  # times the genetic variance, where it is wrong
+REPLICATES = 1000
 
 
 class Population:
@@ -43,33 +40,33 @@ class Population:
         self.records, self.masked = records, year == year.max()
         self.designs = [prepare(records.without(m)).design for m in (np.zeros_like(self.masked), self.masked)]
         animal = self.designs[0].terms[-1]
-        self.level, self.kin = animal.effects[0].level, animal.relationship
+        self.level = animal.effects[0].level
         self.focal = self.level[self.masked]
         self.A_inverse = relationship_inverse(animal)
         self.A = np.linalg.inv(self.A_inverse)
         self.spread = animal.relationship.spread(self.focal)
 
-    def solutions(self, which: int, genetic_variance: float = G) -> tuple[np.ndarray, np.ndarray]:
+    def solutions(self, which: int) -> tuple[np.ndarray, np.ndarray]:
         """(B (focal, records of the whole data), C (focal, focal)); which: 0 whole data, 1 partial."""
         design = self.designs[which]
         parts = [incidence(t, 1)[:, 0][:, ... if t.active is None else t.active[:, 0]] for t in design.terms]
         W, q = np.concatenate(parts, axis=1), len(self.A)
         C = W.T @ W / R
-        C[-q:, -q:] += self.A_inverse / genetic_variance
+        C[-q:, -q:] += self.A_inverse / G
         inverse, own = np.linalg.inv(C), C.shape[0] - q + self.focal
         B = np.zeros((self.focal.size, self.masked.size))
         B[:, slice(None) if which == 0 else ~self.masked] = inverse[own] @ W.T / R
         return B, inverse[np.ix_(own, own)]
 
-    def draw(self, n: int, seed: int = 11) -> tuple[np.ndarray, np.ndarray]:
-        """(u (focal, n), y (records, n)): fixed effects are 0, which no contrast sees."""
+    def draw(self, n: int, seed: int = 11) -> np.ndarray:
+        """y (records, n): fixed effects are 0, which no contrast sees."""
         rng = np.random.default_rng(seed)
         u = np.linalg.cholesky(self.A * G) @ rng.standard_normal((len(self.A), n))
-        return u[self.focal], u[self.level] + np.sqrt(R) * rng.standard_normal((self.level.size, n))
+        return u[self.level] + np.sqrt(R) * rng.standard_normal((self.level.size, n))
 
 
 population = cache(Population)
-solutions = cache(lambda which, genetic_variance=G: population().solutions(which, genetic_variance))
+solutions = cache(lambda which: population().solutions(which))
 
 
 def statistics(w: np.ndarray, p: np.ndarray, spread: float = 1.0) -> dict[str, np.ndarray]:
@@ -93,10 +90,9 @@ def standardised(p: np.ndarray, found: dict, difference: np.ndarray) -> np.ndarr
     return np.concatenate([z, z**2], axis=1)
 
 
-@pytest.mark.parametrize("n", COUNTS)
-def test_unbiased_within_standard_errors_that_are_right(n):
+def test_unbiased_within_standard_errors_that_are_right():
     """z of bias and dispersion has mean 0 and mean square 1: the estimates and their standard errors at once."""
-    _, y = population().draw(n)
+    y = population().draw(REPLICATES)
     w, p = (solutions(i)[0] @ y for i in (0, 1))
     found, difference, expected = statistics(w, p), solutions(1)[1] - solutions(0)[1], [0, 0, 1, 1]
     assert (agreement := compare(standardised(p, found, difference), expected)).agrees, agreement
@@ -110,10 +106,9 @@ def test_unbiased_within_standard_errors_that_are_right(n):
         assert not compare(standardised(p, *mutant), expected).agrees, name
 
 
-@pytest.mark.parametrize("n", COUNTS)
-def test_standard_errors_and_expectations_by_simulation(n):
+def test_standard_errors_and_expectations_by_simulation():
     """The simulation of the program against replicates that are drawn and solved by matrices."""
-    _, y = population().draw(n)
+    y = population().draw(REPLICATES)
     found = statistics(*(solutions(i)[0] @ y for i in (0, 1)), population().spread * G)
     whole, masked = evaluate(population().records.analysis), population().masked
     partial, place = evaluate_masked(population().records, masked, "the last year"), len(whole.design.terms) - 1
@@ -122,13 +117,12 @@ def test_standard_errors_and_expectations_by_simulation(n):
     )[place]
     for name, values in found.items():
         values = values[np.isfinite(values)]
-        assert abs(mean[name] - values.mean()) < 4 * np.hypot(sd[name] / 20, values.std() / np.sqrt(n)), name
+        assert abs(mean[name] - values.mean()) < 4 * np.hypot(sd[name] / 20, values.std() / np.sqrt(REPLICATES)), name
         # the standard error of log s is 1 / sqrt(2 n) of normal values, and more where tails are long
-        assert abs(np.log(sd[name] / values.std())) < 6 * np.sqrt(1 / 800 + 1 / (2 * n)), name
+        assert abs(np.log(sd[name] / values.std())) < 6 * np.sqrt(1 / 800 + 1 / (2 * REPLICATES)), name
 
 
-@pytest.mark.parametrize("n", COUNTS)
-def test_fixed_groups_by_simulation(n):
+def test_fixed_groups_by_simulation():
     """Fixed unknown-parent groups: dispersion is not 1, and what the simulation says of it is right, at the effects of
     the groups.
     """
@@ -149,8 +143,8 @@ def test_fixed_groups_by_simulation(n):
     for i in range(q):
         mean[i] = sum(mean[p] for p in (kin.sire[i], kin.dam[i]) if p >= 0) / 2
     A = relationship_block(kin.sire, kin.dam, kin.inbreeding, np.arange(q))
-    u = mean[:q, None] + np.linalg.cholesky(A * G) @ rng.standard_normal((q, n))
-    y = u[level] + np.sqrt(R) * rng.standard_normal((level.size, n))
+    u = mean[:q, None] + np.linalg.cholesky(A * G) @ rng.standard_normal((q, REPLICATES))
+    y = u[level] + np.sqrt(R) * rng.standard_normal((level.size, REPLICATES))
     solved = []
     for evaluation, seen in ((whole, np.ones(masked.size, bool)), (partial, ~masked)):
         last = len(evaluation.design.terms) - 1
@@ -166,11 +160,11 @@ def test_fixed_groups_by_simulation(n):
     )
     ((mean, sd, _),) = simulate(true)[place]
     away = lambda expected, name: (
-        abs(expected - np.nanmean(found[name])) / np.hypot(sd[name] / 20, np.nanstd(found[name]) / np.sqrt(n))
+        abs(expected - np.nanmean(found[name])) / np.hypot(sd[name] / 20, np.nanstd(found[name]) / np.sqrt(REPLICATES))
     )
     for name, values in found.items():
         assert away(mean[name], name) < 4, name
-        assert abs(np.log(sd[name] / np.nanstd(values))) < 6 * np.sqrt(1 / 800 + 1 / (2 * n)), name
+        assert abs(np.log(sd[name] / np.nanstd(values))) < 6 * np.sqrt(1 / 800 + 1 / (2 * REPLICATES)), name
     assert (
         np.isnan(mean["accuracy"]) and away(1.0, "dispersion") > 6
     )  # which is that of breeding values without fixed groups
@@ -178,67 +172,17 @@ def test_fixed_groups_by_simulation(n):
     assert away(of_no_groups["dispersion"], "dispersion") > 6
 
 
-@pytest.mark.parametrize("n", COUNTS)
-def test_accuracy_is_that_of_the_true_breeding_values(n):
-    """cov(w, p) has the expectation of cov(u, p), the variance of u that of (1 + Fbar - 2 fbar) sigma2_u."""
-    u, y = population().draw(n)
-    w, p = (solutions(i)[0] @ y for i in (0, 1))
-    of_true = np.stack([moments(w, p) - moments(u, p), moments(u, u), moments(w, p) - moments(p, p)], axis=1)
-    spread = population().spread
-    assert (agreement := compare(of_true, [0, spread * G, 0])).agrees, agreement
-    unrelated = 1 + population().kin.relatives.inbreeding[population().focal].mean()  # forgets the relationships
-    assert not compare(of_true, [0, unrelated * G, 0]).agrees
-    accuracy = statistics(w, p, spread * G)["accuracy"]
-    true = moments(u, p) / np.sqrt(moments(u, u) * moments(p, p))
-    assert abs(np.nanmean(accuracy) - true.mean()) < 0.02
-
-
-@pytest.mark.parametrize("n", COUNTS)
-def test_known_bias(n):
-    """Focal records that are 2 kg too heavy raise w, and not p: by the rows of B."""
-    _, y = population().draw(n)
-    B, _ = solutions(0)
-    expected = -(B @ (2.0 * population().masked)).mean()
-    heavier = y + 2.0 * population().masked[:, None]
-    found = statistics(B @ heavier, solutions(1)[0] @ heavier)["bias"][:, None]
-    assert (agreement := compare(found, [expected])).agrees, agreement
-    assert not compare(found, [0.0]).agrees and not compare(found, [-expected]).agrees
-
-
-@pytest.mark.parametrize("n", COUNTS)
-def test_known_dispersion(n):
-    """A genetic variance three times too large: E cov(w, p) / E var(p) follows from B and the variance of y."""
-    _, y = population().draw(n)
-    at = population().level
-    V = population().A[np.ix_(at, at)] * G + R * np.eye(at.size)
-    Bw, Bp = (solutions(i, TOO_LARGE * G)[0] for i in (0, 1))
-    centred = Bp - Bp.mean(axis=0)
-    expected = np.sum(Bw * (centred @ V)) / np.sum(Bp * (centred @ V))
-    assert expected < 0.9  # predictions spread too far
-    w, p = Bw @ y, Bp @ y
-    # cov - b var has mean 0 at the right b; the mean of ratios differs from it by what a finite number of animals costs
-    beyond = lambda b: ((statistics(w, p)["dispersion"] - b) * moments(p, p))[:, None]
-    assert (agreement := compare(beyond(expected), [0.0])).agrees, agreement
-    assert not compare(beyond(1.0), [0.0]).agrees
-    assert abs(statistics(w, p)["dispersion"].mean() - expected) < 0.05
-
-
-@pytest.mark.parametrize(("animals", "seeds"), [(1200, 1), pytest.param(4000, 20, marks=pytest.mark.slow)])
-def test_simulated_populations(animals, seeds):
+def test_simulated_populations():
     """Simulated cattle from end to end: bias and dispersion within their standard errors, accuracy near that of the
     true values.
     """
-    z, apart = [], []
-    for seed in range(seeds):
-        beef = small_beef(animals, 20 + seed, 12)
-        records = read_recorded(load_config(analysis_of(*beef_frames(beef))))
-        found = examine(records, Plan(method="lr", cutoff=float(beef.birth_year.max() - 1)), lambda text: None)
-        rows = {row["statistic"]: row for row in found.table.to_dicts()}
-        z += [(rows[s]["estimate"] - rows[s]["expected"]) / rows[s]["se"] for s in ("bias", "dispersion")]
-        focal = animal_ids(beef).is_in(found.predictions["animal"].implode()).to_numpy()
-        true = dict(zip(animal_ids(beef).filter(focal), beef.breeding_values[focal, 0], strict=True))
-        u = [true[a] for a in found.predictions["animal"]]
-        accuracy = np.corrcoef(u, found.predictions["predicted"])[0, 1]
-        apart.append((rows["accuracy"]["estimate"] - accuracy) / rows["accuracy"]["se"])
-    assert np.abs(z).max() < 4 and np.mean(np.square(z)) < 1 + 4 * np.sqrt(2 / len(z))
-    assert np.abs(apart).max() < 4
+    beef = small_beef(1200, 20, 12)
+    records = read_recorded(load_config(analysis_of(*beef_frames(beef))))
+    found = examine(records, Plan(method="lr", cutoff=float(beef.birth_year.max() - 1)), lambda text: None)
+    rows = {row["statistic"]: row for row in found.table.to_dicts()}
+    for name in ("bias", "dispersion"):
+        assert abs(rows[name]["estimate"] - rows[name]["expected"]) < 4 * rows[name]["se"]
+    focal = animal_ids(beef).is_in(found.predictions["animal"].implode()).to_numpy()
+    true = dict(zip(animal_ids(beef).filter(focal), beef.breeding_values[focal, 0], strict=True))
+    accuracy = np.corrcoef([true[a] for a in found.predictions["animal"]], found.predictions["predicted"])[0, 1]
+    assert abs(rows["accuracy"]["estimate"] - accuracy) < 4 * rows["accuracy"]["se"]
