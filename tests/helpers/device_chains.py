@@ -72,18 +72,13 @@ def fill(place, value):
     return change
 
 
-def assert_counter_is_reset(library, model):
-    """A sweep sets the counter of cooperative launches back to 0; no launch of the shim uses it."""
-    chains, _ = make_device_chains(library, model)
-    chains.chains.arena["arrived"][:] = 7
-    chains.advance(1)
-    assert chains.chains.arena["arrived"][0] == 0
-
-
-def assert_chain_is_the_same_alone_and_resumed(library, model, n_sweeps):
-    """The last of the chains, computed without the first, and from its state after two sweeps."""
+def assert_contract(library, model, n_sweeps, n_nodes):
+    """The last of the chains is the same alone and resumed after two sweeps. A sweep is one graph of so many kernels,
+    for which the host allocates, copies and waits for nothing, and sets the counter of cooperative launches back to 0,
+    which no launch of the shim uses.
+    """
     last = Keys(KEYS.seed, KEYS.chains[-1:])
-    together, _ = make_device_chains(library, model)
+    together, device = make_device_chains(library, model)
     together.advance(n_sweeps)
     alone, _ = make_device_chains(library, model, last)
     alone.advance(2)
@@ -91,16 +86,13 @@ def assert_chain_is_the_same_alone_and_resumed(library, model, n_sweeps):
     resumed.advance(n_sweeps)
     for name, values in resumed.result().draws.items():
         np.testing.assert_array_equal(together.result().draws[name][-1:], values, err_msg=name)
-
-
-def assert_sweep_is_one_graph(library, model, n_nodes):
-    """A sweep launches so many kernels as one graph, and the host allocates, copies and waits for nothing."""
-    chains, device = make_device_chains(library, model, burn_in=100)
-    chains.advance(1)  # kernels are loaded
+    together.chains.arena["arrived"][:] = 7
     device.asked.clear()
+    device.nodes.clear()
     for _ in range(3):
-        chains._sweep(0)
+        together._sweep(0)
     assert device.asked == [] and device.nodes == [n_nodes] * 3
+    assert together.chains.arena["arrived"][0] == 0
 
 
 def assert_failed_factor_ends_the_chain(library, model, name):

@@ -12,7 +12,7 @@ from helpers.kept_runs import SAMPLED, SAMPLER
 from helpers.small_analysis import replaced, write_files
 from helpers.support import ROOT
 
-SECONDS = 40
+SECONDS = 20
 LONG = "chains: 1, burn_in: 10, samples: 4000000000, thin: 4000000, checkpoint_every: 0.02m, refresh_every: 100"
 
 

@@ -145,10 +145,6 @@ def test_odd_groups():
     assert raw((str(z)[:20], lambda z=z: model.predict(X, GROUPS + 1, z)) for z in OF_GROUP_PREDICTORS) == []
 
 
-def test_a_raw_error_is_seen():
-    assert raw([("bad", lambda: {}["beta"])]) == [("bad", "KeyError('beta')")]
-
-
 @pytest.mark.parametrize(
     "argument, said",
     [
@@ -221,10 +217,9 @@ def test_no_seed_is_a_fresh_one():
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("chains", [1, 2])
-def test_one_sample_has_a_summary(name, chains):
+def test_one_sample_has_a_summary(name):
     """Warnings are errors here."""
-    summary = fitted(name, samples=1, chains=chains).summary()
+    summary = fitted(name, samples=1, chains=2 if name == "MultinomialPG" else 1).summary()
     assert np.isfinite(summary["mean"]).all() and np.isnan(summary["rhat"]).all()
 
 

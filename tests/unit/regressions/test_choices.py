@@ -61,20 +61,13 @@ def test_the_further_draw_is_taken_where_coefficients_would_mix_most_slowly(case
 def test_an_automatic_choice_draws_what_the_same_option_draws_and_nothing_is_chosen_that_was_set():
     for case, way in (("nearly separated", True), ("balanced", False)):
         (X, y), _, _ = CASES[case]
-        chosen, default, missing, other = (
-            horseshoe(X, y, **options)
-            for options in ({"collapsed": way}, {}, {"collapsed": None}, {"collapsed": not way})
-        )
+        options = {"collapsed": way}, {}, {"collapsed": None}, {"collapsed": not way}
+        chosen, default, missing, other = (horseshoe(X, y, **given) for given in options)
         assert chosen.choices == other.choices == {} and default.choices == missing.choices
         last = [states(model, KEYS, 2)[-1]["beta"] for model in (chosen, default, missing, other)]
         np.testing.assert_array_equal(last[0], last[1])
         np.testing.assert_array_equal(last[0], last[2])
         assert np.abs(last[3] - last[0]).max() > 1e-6
-
-
-def test_threads_choose_the_same():
-    X, y = simulate(400, 5, 3.0)
-    assert horseshoe(X, y, threads=3).choices == horseshoe(X, y).choices
 
 
 def test_the_rate_is_that_of_the_slowest_direction_of_a_sweep_by_z():
@@ -89,15 +82,6 @@ def test_the_rate_is_that_of_the_slowest_direction_of_a_sweep_by_z():
     np.testing.assert_allclose(rate(X * [1e3, 1.0, 1e-3, 1.0], 0.0, True), expanded, rtol=1e-6)
     held = rate(X, 1e9, True)
     assert expanded < held < 1  # the intercept alone moves by shares
-
-
-def test_degenerate_data_have_a_choice():
-    """A column twice, a single positive record, separated classes."""
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(60, 3))
-    X = np.column_stack([X, X[:, 0]])
-    for y in (np.arange(60) == 7, X[:, 0] > 0, np.arange(60) % 2):
-        assert set(horseshoe(X, y.astype(int)).choices) == {"collapsed"}
 
 
 def test_large_data_are_not_looked_at():
@@ -218,3 +202,17 @@ def test_facts_of_sweeps_that_one_device_alone_records_are_left_out_of_a_run_on_
     second.advance(7)
     result = second.result()
     assert result.draws["tau"].shape == (2, 6) and result.statistics == {}
+
+
+def test_threads_choose_the_same():
+    X, y = simulate(400, 5, 3.0)
+    assert horseshoe(X, y, threads=3).choices == horseshoe(X, y).choices
+
+
+def test_degenerate_data_have_a_choice():
+    """A column twice, a single positive record, separated classes."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(60, 3))
+    X = np.column_stack([X, X[:, 0]])
+    for y in (np.arange(60) == 7, X[:, 0] > 0, np.arange(60) % 2):
+        assert set(horseshoe(X, y.astype(int)).choices) == {"collapsed"}

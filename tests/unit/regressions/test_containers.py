@@ -34,26 +34,6 @@ def response(name):
     return MEASURED if name == "BayesianLasso" else HIT
 
 
-def taken(values, how=np.take):
-    """The two labels as a response of N rows."""
-    return how(values, HIT)
-
-
-def pandas_series(values, dtype=None):
-    pd = pytest.importorskip("pandas")
-    return pd.Series(taken(np.array(values, object)), dtype=dtype)
-
-
-def fitted_labels(y, name="MultinomialPG"):
-    model = estimator(name).fit(X, y)
-    again = estimator(name).fit(X, HIT)
-    assert np.array_equal(model.coef_, again.coef_)  # the labels change no draw
-    assert np.array_equal(model.predict(X) == model.classes_[1], again.predict(X) == 1)
-    assert model.score(X, y) == again.score(X, HIT) > 0.6
-    assert "class" in model.posterior.coords or model.posterior.sizes["draw"] == 20
-    return model
-
-
 # ------------------------------------------------------------------------------------------------ labels that are kept
 
 DATES = [datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)]
@@ -61,68 +41,52 @@ TIMES = [datetime.datetime(2020, 1, 1, 3), datetime.datetime(2020, 1, 1, 4)]
 SPANS = [datetime.timedelta(days=1), datetime.timedelta(days=3)]
 
 
-@pytest.mark.parametrize("unit", ["D", "s", "us", "ns"])
-def test_labels_that_are_dates_of_numpy_stay_dates(unit):
-    y = np.array(DATES, f"M8[{unit}]")[HIT]
-    model = fitted_labels(y)
-    assert model.classes_.dtype == y.dtype and (model.predict(X) == y).mean() > 0.6
-    weighted = estimator("MultinomialPG").fit(X, y, sample_weight=np.ones(N))
-    assert weighted.classes_.dtype == y.dtype
+def labels_of(*values):
+    return [values[k] for k in HIT]
 
 
-@pytest.mark.parametrize("name", CLASSIFIERS)
-def test_every_classifier_keeps_dates(name):
-    y = np.array(DATES, "M8[ns]")[HIT]
-    assert fitted_labels(y, name).predict(X).dtype == y.dtype
+def of_pandas(dtype, *values):
+    return lambda: pytest.importorskip("pandas").Series(np.array(values, object)[HIT], dtype=dtype)
 
 
-@pytest.mark.parametrize("unit", ["h", "us", "ns"])
-def test_labels_that_are_durations_stay_durations(unit):
-    y = np.array([5, 7], f"m8[{unit}]")[HIT]
-    assert fitted_labels(y).classes_.tolist() == np.array([5, 7], f"m8[{unit}]").tolist()
+LABELS = {  # containers of two labels
+    "dates of NumPy": lambda: np.array(DATES, "M8[D]")[HIT],
+    "times of NumPy": lambda: np.array(TIMES, "M8[ns]")[HIT],
+    "durations of NumPy": lambda: np.array([5, 7], "m8[us]")[HIT],
+    "dates": lambda: labels_of(*DATES),
+    "decimals": lambda: labels_of(Decimal("1.5"), Decimal("2.5")),
+    "truth values": lambda: labels_of(False, True),
+    "pairs": lambda: np.array([(1, 2), (3, 4), None], object)[:2][HIT],
+    "times of Polars": lambda: pl.Series(labels_of(*TIMES)),
+    "categories of Polars": lambda: pl.Series(labels_of("a", "b"), dtype=pl.Categorical),
+    "categories": of_pandas("category", 3, 7),
+    "texts of pandas": of_pandas("string", "a", "b"),
+    "whole numbers of pandas": of_pandas("Int64", 3, 7),
+    "truth values of pandas": of_pandas("boolean", False, True),
+    "times of pandas": of_pandas("datetime64[ns]", *DATES),
+    "times with a zone": lambda: pytest.importorskip("pandas").Series(
+        pytest.importorskip("pandas").to_datetime(DATES).tz_localize("UTC")[HIT]
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [DATES, TIMES, SPANS, [Decimal("1.5"), Decimal("2.5")], [False, True], [datetime.time(1), datetime.time(2)]],
-)
-def test_labels_of_python_and_polars(labels):
-    y = [labels[k] for k in HIT]
-    assert fitted_labels(y).classes_.tolist() == labels
-    assert fitted_labels(pl.Series(y)).predict(X).tolist()[0] in labels
+@pytest.mark.parametrize("name", LABELS)
+def test_labels_are_kept_and_change_no_draw(name):
+    y = LABELS[name]()
+    fit = lambda y: estimator("MultinomialPG").fit(X, y)
+    model, again = fit(y), fit(HIT)
+    assert np.array_equal(model.coef_, again.coef_)
+    assert np.array_equal([label == model.classes_[1] for label in model.predict(X)], again.predict(X) == 1)
+    assert [model.classes_[k] for k in HIT] == list(np.array(y) if name.endswith("NumPy") else y)
+    assert model.score(X, y) == again.score(X, HIT) > 0.6
+    if isinstance(y, np.ndarray):
+        assert model.classes_.dtype == y.dtype
 
 
 def test_labels_of_several_types_keep_their_types():
     """NumPy would make texts of them all."""
     y = np.array(["sick", 2], object)[1 - HIT]
     assert estimator("MultinomialPG").fit(X, y).classes_.tolist() == [2, "sick"]
-    y = np.array([(1, 2), (3, 4), None], object)[:2][HIT]
-    assert estimator("MultinomialHMC").fit(X, y).classes_.tolist() == [(1, 2), (3, 4)]
-
-
-@pytest.mark.parametrize(
-    "values, dtype, labels",
-    [
-        (["a", "b"], "category", ["a", "b"]),
-        ([3, 7], "category", [3, 7]),
-        (["a", "b"], "string", ["a", "b"]),
-        ([3, 7], "Int64", [3, 7]),
-        ([0.5, 1.5], "Float64", [0.5, 1.5]),
-        ([False, True], "boolean", [False, True]),
-        (DATES, "datetime64[ns]", np.array(DATES, "M8[ns]").tolist()),
-        (SPANS, "timedelta64[ns]", np.array(SPANS, "m8[ns]").tolist()),
-    ],
-)
-def test_labels_of_pandas(values, dtype, labels):
-    assert fitted_labels(pandas_series(values, dtype)).classes_.tolist() == labels
-
-
-def test_labels_of_pandas_that_numpy_has_no_type_for():
-    pd = pytest.importorskip("pandas")
-    for labels in (pd.period_range("2020", periods=2), pd.to_datetime(DATES).tz_localize("UTC")):
-        model = fitted_labels(pd.Series(labels[HIT]))
-        assert list(model.classes_) == list(labels)
-    assert fitted_labels(pl.Series(taken(["a", "b"]), dtype=pl.Categorical)).classes_.tolist() == ["a", "b"]
 
 
 def test_the_container_of_dates_may_change_between_fit_and_score():
@@ -152,41 +116,13 @@ def test_readers_of_labels():
 # ------------------------------------------------------------------------------------------------ what is missing
 
 
-def with_missing(missing, row=4, labels=("a", "b")):
-    y = np.array(labels, object)[HIT]
-    y[row] = missing
-    return y
-
-
-def pandas_na():
-    return pytest.importorskip("pandas").NA
-
-
 @pytest.mark.parametrize("name", CLASSIFIERS)
-@pytest.mark.parametrize("missing", [pandas_na, lambda: None, lambda: float("nan"), lambda: Decimal("sNaN")])
-def test_missing_labels_are_named(name, missing):
-    with pytest.raises(DataError, match=r"y row 5: found .*(NA|None|nan|sNaN).*, needed a class label"):
-        estimator(name).fit(X, with_missing(missing()))
-    with pytest.raises(DataError, match="y row 5: found"):
-        estimator(name).fit(X, list(with_missing(missing())))  # NumPy makes the text 'nan' of a list with texts
-
-
-@pytest.mark.parametrize("dtype", ["string", "boolean", "Int64", "Float64", "category"])
-def test_missing_values_of_pandas(dtype):
-    pd = pytest.importorskip("pandas")
-    y = pd.Series(taken(["a", "b"]) if dtype in ("string", "category") else taken([0, 1]), dtype=dtype)
-    y[4] = pd.NA
-    with pytest.raises(DataError, match="y row 5: found"):
-        estimator("HorseshoeProbit").fit(X, y)
-    if dtype in ("Int64", "Float64"):
-        with pytest.raises(DataError, match="y row 5: found"):
-            estimator("BayesianLasso").fit(X, y)
-        with pytest.raises(DataError, match="predictors row 5, column 'b': found"):
-            estimator("BayesianLasso").fit(pd.DataFrame({"a": X[:, 0], "b": y}), MEASURED)
-        with pytest.raises(DataError, match="sample_weight row 5: found"):
-            estimator("BayesianLasso").fit(X, MEASURED, sample_weight=y)
-        with pytest.raises(DataError, match="y row 5: found"):
-            estimator("HierarchicalSlice", family="poisson").fit(X, y, groups=GROUPS)
+def test_missing_labels_are_named(name):
+    y = np.array(["a", "b"], object)[HIT]
+    y[4] = float("nan")
+    for given in (y, list(y)):  # NumPy makes the text 'nan' of a list with texts
+        with pytest.raises(DataError, match=r"y row 5: found nan, needed a class label"):
+            estimator(name).fit(X, given)
 
 
 def test_missing_groups_and_observed_labels():
@@ -213,39 +149,25 @@ def masked(values, row=3, column=None):
     return out
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["BayesianLasso", "HierarchicalSlice"])
 def test_masked_values_are_refused_and_masks_without_any_are_not(name):
     y = response(name)
-    with pytest.raises(DataError, match="predictors row 4, column 'x1': found a masked value, needed a finite number"):
-        estimator(name).fit(masked(X, 3, 1), y)
-    with pytest.raises(DataError, match="y row 4: found a masked value"):
-        estimator(name).fit(X, masked(y))
     plain = estimator(name).fit(X, y)
     hidden = estimator(name).fit(np.ma.masked_array(X, mask=False), np.ma.masked_array(y, mask=False))
     assert np.array_equal(plain.coef_, hidden.coef_)
+    for call in (estimator(name).fit, plain.score):
+        with pytest.raises(DataError, match="y row 4: found a masked value"):
+            call(X, masked(y))
     with pytest.raises(DataError, match="predictors row 4, column 'x0': found a masked value"):
         plain.predict(masked(X, 3, 0))
-    with pytest.raises(DataError, match="y row 4: found a masked value"):
-        plain.score(X, masked(y))
-
-
-def test_masked_rows_of_a_list_keep_their_masks():
     rows = [np.ma.masked_array(row) for row in X]
-    assert np.array_equal(estimator("BayesianLasso").fit(rows, MEASURED).coef_,
-                          estimator("BayesianLasso").fit(X, MEASURED).coef_)  # fmt: skip
-    rows[7][0] = np.ma.masked
-    with pytest.raises(DataError, match="predictors row 8, column 'x0': found a masked value"):
-        estimator("BayesianLasso").fit(rows, MEASURED)
-    with pytest.raises(DataError, match="y row 8: found a masked value"):
-        estimator("BayesianLasso").fit(X, [*MEASURED[:7], np.ma.masked, *MEASURED[8:]])
+    rows[7][1] = np.ma.masked
+    with pytest.raises(DataError, match="predictors row 8, column 'x1': found a masked value, needed a finite number"):
+        estimator(name).fit(rows, y)
 
 
-def test_masked_weights_groups_and_group_predictors():
-    with pytest.raises(DataError, match="sample_weight row 4: found a masked value, needed a number from 0"):
-        estimator("BayesianLasso").fit(X, MEASURED, sample_weight=masked(np.ones(N)))
+def test_masked_group_predictors():
     fit = lambda **given: estimator("HierarchicalSlice").fit(X, HIT, **{"groups": GROUPS} | given)
-    with pytest.raises(DataError, match="groups row 4: found a masked value"):
-        fit(groups=masked(GROUPS))
     for z in (masked(np.arange(4.0)), masked(np.arange(8.0).reshape(4, 2), 3, 1)):
         with pytest.raises(DataError, match="group_predictors row 4, column '?z?[01]'?: found a masked value"):
             fit(group_predictors=z)
@@ -254,94 +176,49 @@ def test_masked_weights_groups_and_group_predictors():
     model = fit(group_predictors=np.arange(4.0))
     with pytest.raises(DataError, match="group_predictors row 4"):
         model.predict(X, group_predictors=masked(np.ones(N)))
-    with pytest.raises(DataError, match="groups row 4: found a masked value"):
-        model.predict(X, groups=masked(GROUPS))
 
 
 # ------------------------------------------------------------------------------------------------ columns of X
 
 
-def column_beside(values, frame=pl.DataFrame):
-    return frame({"a": X[:, 0], "b": values})
-
-
 @pytest.mark.parametrize("frame", ["polars", "pandas"])
-@pytest.mark.parametrize("values", [DATES, TIMES, SPANS])
-def test_columns_of_dates_are_no_predictors(frame, values):
+def test_columns_of_dates_are_no_predictors(frame):
     kind = pl.DataFrame if frame == "polars" else pytest.importorskip("pandas").DataFrame
-    table = column_beside([values[k] for k in HIT], kind)
+    table = kind({"a": X[:, 0], "b": labels_of(*DATES)})
     with pytest.raises(DataError, match=r"predictors.*column 'b'.*needed (a number|numbers, of dates)"):
         estimator("BayesianLasso").fit(table, MEASURED)
-    with pytest.raises(DataError, match=r"needed (a number|numbers)"):
-        estimator("BayesianLasso").fit(table[["b"]], MEASURED)
-    fitted = estimator("BayesianLasso").fit(column_beside(X[:, 1], kind), MEASURED)
+    fitted = estimator("BayesianLasso").fit(kind({"a": X[:, 0], "b": X[:, 1]}), MEASURED)
     with pytest.raises(DataError, match="column 'b'"):
         fitted.predict(table)
     with pytest.raises(DataError, match="column 'b'"):
         estimator("HierarchicalSlice").fit(X, HIT, GROUPS, group_predictors=table[:4])
     with pytest.raises(DataError):
-        estimator("MultinomialPG").fit(X, column_beside([values[k] for k in HIT], kind))  # counts
-    with pytest.raises(DataError):
-        estimator("BayesianLasso").fit(
-            X, MEASURED, sample_weight=np.array(taken(values), "M8" if values is not SPANS else "m8")
-        )
+        estimator("MultinomialPG").fit(X, table)  # counts
 
 
 def test_columns_of_categories_are_no_predictors():
+    table = pl.DataFrame({"a": X[:, 0], "b": pl.Series(labels_of("1", "2"), dtype=pl.Categorical)})
+    with pytest.raises(DataError, match="column 'b' is of type .*, needed a column of 0 and 1 for each class"):
+        estimator("HorseshoeProbit").fit(table, HIT)
+
+
+def test_counts_in_extension_types():
     pd = pytest.importorskip("pandas")
-    for column in (
-        pl.Series(taken(["1", "2"]), dtype=pl.Categorical),
-        pl.Series(taken(["1", "2"]), dtype=pl.Enum(["1", "2"])),
-        pd.Series(taken(["1", "2"]), dtype="category"),
-    ):
-        table = column_beside(column, pl.DataFrame if isinstance(column, pl.Series) else pd.DataFrame)
-        with pytest.raises(DataError, match="column 'b' is of type .*, needed a column of 0 and 1 for each class"):
-            estimator("HorseshoeProbit").fit(table, HIT)
-
-
-def test_columns_that_are_numbers_in_any_type_are_predictors():
-    pd = pytest.importorskip("pandas")
-    numbers = RANDOM.integers(0, 3, N)
-    fit = lambda table: estimator("BayesianLasso").fit(table, MEASURED).coef_
-    expected = fit(column_beside(numbers))
-    for column in (
-        pl.Series([Decimal(int(k)) for k in numbers]),
-        pl.Series(numbers.astype(np.uint8)),
-        pd.Series(numbers, dtype="Int64"),
-        pd.Series(numbers, dtype="category"),
-        pd.Series([Decimal(int(k)) for k in numbers]),
-    ):
-        table = column_beside(column, pl.DataFrame if isinstance(column, pl.Series) else pd.DataFrame)
-        assert np.allclose(fit(table), expected, rtol=1e-12)
-    assert np.array_equal(fit(column_beside(HIT == 1)), fit(column_beside(HIT)))
-
-
-def test_counts_and_measurements_in_extension_types():
-    pd = pytest.importorskip("pandas")
-    counts = np.column_stack([HIT, 1 - HIT]) * 2
-    frame = pd.DataFrame(counts, columns=["well", "ill"])
+    frame = pd.DataFrame(np.column_stack([HIT, 1 - HIT]) * 2, columns=["well", "ill"])
     expected = estimator("MultinomialPG").fit(X, frame)
     assert np.array_equal(estimator("MultinomialPG").fit(X, frame.astype("Int64")).coef_, expected.coef_)
-    fit = lambda y: estimator("HierarchicalSlice", family="poisson").fit(X, y, groups=GROUPS).coef_
-    assert np.array_equal(fit(pd.Series(HIT, dtype="Int64")), fit(HIT))
-    assert np.array_equal(fit(np.array(HIT, object)), fit(HIT))
-    exact = [Decimal(str(round(v, 3))) for v in MEASURED]
-    assert np.array_equal(
-        estimator("BayesianLasso").fit(X, exact).coef_, estimator("BayesianLasso").fit(X, MEASURED.round(3)).coef_
-    )
 
 
 # ------------------------------------------------------------------------------------------------ units
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("unit", [2.0**-43, 2.0**-190, 2.0**190])
+@pytest.mark.parametrize("unit", [2.0**-43, 2.0**190])
 def test_coefficients_scale_with_the_unit_of_a_column(name, unit):
     """A power of 2 changes no digit: the draws are the same but for the unit."""
     scaled = X * [1, unit]
     plain, other = (estimator(name).fit(Z, response(name)) for Z in (X, scaled))
-    beta, again = (np.asarray(m.posterior["beta"]).reshape(20, -1, 2)
-                   for m in (plain, other))  # fmt: skip
+    beta, again = (np.asarray(m.posterior["beta"]).reshape(20, -1, 2) for m in (plain, other))
     assert np.array_equal(again * [1, unit], beta)
     assert np.array_equal(other.predict(scaled), plain.predict(X))
 

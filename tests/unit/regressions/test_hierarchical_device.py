@@ -23,7 +23,6 @@ from mmgibbs.regressions.device_chains import ChainsOnDevice
 from mmgibbs.regressions.estimators import HierarchicalSlice
 from mmgibbs.regressions.hierarchical.device import POLYA_GAMMA_GROUPS, SLICE_GROUPS, list_kernels, make_source
 from mmgibbs.regressions.loop import SideBySideChains
-from mmgibbs.regressions.protocol import Keys
 
 OF_POPULATION = list_kernels("logit", "slice")[1:]
 NAMES = {
@@ -77,10 +76,8 @@ def test_slice_steps_draw_the_chain_of_the_host(library, name, backwards):
     X, y, groups = table(rng, **case)
     z = rng.standard_normal((groups.max() + 1, 1))
     host, device = (sampler(X, y, groups, z, family=family) for _ in range(2))
-    expected, chains = (
-        SideBySideChains(host, Host(1), KEYS, 1),
-        make_device_chains(library(device), device, KEYS, burn_in=1, backwards=backwards)[0],
-    )
+    expected = SideBySideChains(host, Host(1), KEYS, 1)
+    chains, _ = make_device_chains(library(device), device, KEYS, burn_in=1, backwards=backwards)
     for run in (expected, chains):
         run.advance(4)
     assert_same_result(chains.result(), expected.result())
@@ -98,18 +95,6 @@ def test_polya_gamma_steps_draw_the_chain_of_the_host_up_to_rounding(library, re
         run.advance(6)
     for name, values in expected.result().draws.items():
         np.testing.assert_allclose(chains.result().draws[name], values, rtol=1e-7, atol=1e-9, err_msg=name)
-
-
-def test_chains_in_lockstep_are_single_chains(library):
-    X, y, groups = table(np.random.default_rng(23))
-    model = sampler(X, y, groups)
-    together, _ = make_device_chains(library(model), model, Keys(5, (0, 1, 7)))
-    together.advance(3)
-    for c, chain in enumerate((0, 1, 7)):
-        alone, _ = make_device_chains(library(model), model, Keys(5, (chain,)))
-        alone.advance(3)
-        for name, values in alone.result().draws.items():
-            np.testing.assert_array_equal(together.result().draws[name][c], values[0])
 
 
 @pytest.mark.parametrize("save_groups", [True, False])
@@ -223,10 +208,7 @@ def test_too_little_memory_is_said_with_the_number_of_bytes(library):
     model = sampler(X, y, groups)
     device = HostDevice(library(model))
     device.free = 10_000
-    with pytest.raises(
-        DeviceError,
-        match=r"found 10,000 bytes free on the device, needed \d+,\d+ for the sampler; use prec",
-    ):
+    with pytest.raises(DeviceError, match=r"found 10,000 bytes free on the device, needed \d+,\d+ for the sampler"):
         ChainsOnDevice(model, device, KEYS, 0)
     assert device.asked == []
 

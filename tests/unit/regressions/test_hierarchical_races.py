@@ -43,14 +43,9 @@ VISITS = {
     "slice": "run([=] { slice_groups<false>(g, prior, chains, ring, C * G, 5); }, C, 8);",
     "polya_gamma": "run([=] { polya_gamma_groups(g, prior, chains, ring, C * G, 5, 6); }, C, 8);",
 }
-NEEDED = {  # barriers of each text by what stands before them
-    "slice": [
-        "sums[2][threadIdx.x] = s3, sums[3][threadIdx.x] = s4;",
-        "v.beta[c] += s.d;",
-        "sums[threadIdx.x] = total;",
-        "A[i * k + j] /= root;",
-    ],
-    "polya_gamma": ["pull[r] = omega[r] * log_sum - 0.5 * t;", "P[at] = v.Q[(k * D + i) * d + k * D + j] + total;"],
+NEEDED = {  # what stands before a barrier
+    "slice": "sums[2][threadIdx.x] = s3, sums[3][threadIdx.x] = s4;",
+    "polya_gamma": "pull[r] = omega[r] * log_sum - 0.5 * t;",
 }
 
 
@@ -61,29 +56,14 @@ def text_of(method):
     return text.replace(f"{constant}{GROUPS_OF_A_PIECE};", f"{constant}1;")
 
 
-@pytest.fixture(scope="module")
-def complete(tmp_path_factory):
-    """The outcomes of the kernels with all barriers, and that their threads do not race."""
-    return {
-        method: run_without_race(tmp_path_factory.mktemp(method), text_of(method), MAIN.replace("VISIT", visit))
-        for method, visit in VISITS.items()
-    }
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("method", VISITS)
-def test_threads_of_a_block_do_not_race(complete, method):
-    values = np.array(complete[method].printed.split(), float)
+def test_threads_of_a_block_do_not_race_and_a_barrier_that_is_taken_out_is_noticed(tmp_path, method):
+    text, main = text_of(method), MAIN.replace("VISIT", VISITS[method])
+    complete = run_without_race(tmp_path, text, main)
+    values = np.array(complete.printed.split(), float)
     assert np.isfinite(values).all() and np.count_nonzero(values) == len(values) / 2  # one of two slots
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("method", "place"), [(method, place) for method, places in NEEDED.items() for place in places]
-)
-def test_a_barrier_that_is_taken_out_is_noticed(complete, tmp_path, method, place):
-    main = MAIN.replace("VISIT", VISITS[method])
-    assert_barrier_is_needed(tmp_path, text_of(method), main, place, complete[method])
+    assert_barrier_is_needed(tmp_path, text, main, NEEDED[method], complete)
 
 
 # Bytes that may be spilled: around the call of a Polya-Gamma draw, which the compiler keeps as a function; two

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 from helpers.device_chains import (
     KEYS,
-    assert_chain_is_the_same_alone_and_resumed,
-    assert_counter_is_reset,
+    assert_contract,
     assert_draws_of_host,
     assert_failed_factor_ends_the_chain,
-    assert_sweep_is_one_graph,
     assert_sweep_of_host,
     compile_once,
     fill,
@@ -73,15 +71,11 @@ def test_the_chain_of_the_host_up_to_rounding(library, name, backwards):
             np.testing.assert_allclose(state[what], values, rtol=100 * tolerance, atol=tolerance, err_msg=what)
 
 
-def test_a_chain_is_the_same_alone_and_resumed(library):
-    model = sampler(50, 4, slab_scale=2.0)
-    assert_chain_is_the_same_alone_and_resumed(library(model), model, 5)
-
-
-def test_a_sweep_is_one_graph(library):
+@pytest.mark.parametrize("slab_scale", [None, 2.0])
+def test_contract(library, slab_scale):
     """Four kernels, and one round of the factor."""
-    model = sampler(50, 4)
-    assert_sweep_is_one_graph(library(model), model, 5)
+    model = sampler(50, 4, slab_scale=slab_scale)
+    assert_contract(library(model), model, 5, 5)
 
 
 def test_models_without_kernels_run_as_array_operations(library):
@@ -115,11 +109,6 @@ def test_slice_steps_end_where_densities_are_lost(library):
     chains, _ = make_device_chains(library(model), model, state=state)
     with pytest.raises(ModelError, match="no longer finite"):
         chains.advance(1)
-
-
-def test_the_counter_of_cooperative_launches_is_reset(library):
-    model = sampler(50, 4)
-    assert_counter_is_reset(library(model), model)
 
 
 def test_a_factor_that_fails_ends_the_chain(library, monkeypatch):
@@ -157,12 +146,7 @@ int main() {
     for (double value : slots) printf("%.17g ", value);
 }
 """
-NEEDED = [
-    "parts[part][i] += (double)total;",
-    "z[i] = i < count ? sign * truncated_normal_positive(",
-    "sums[threadIdx.x] = scaled, squares[threadIdx.x] = square;",
-    "for (int j = (int)threadIdx.x; j < density.p; j += (int)blockDim.x) sum += density.term(j, now);",
-]
+NEEDED = "parts[part][i] += (double)total;"  # what stands before a barrier
 
 
 @pytest.mark.slow
@@ -171,8 +155,7 @@ def test_threads_of_a_block_do_not_race_and_a_barrier_that_is_taken_out_is_notic
     complete = run_without_race(tmp_path, text, MAIN)
     values = np.array(complete.printed.split(), float)
     assert np.isfinite(values).all() and np.count_nonzero(values) == len(values) / 2  # one of two slots
-    for place in NEEDED:
-        assert_barrier_is_needed(tmp_path, text, MAIN, place, complete)
+    assert_barrier_is_needed(tmp_path, text, MAIN, NEEDED, complete)
 
 
 # Bytes that may be spilled: around calls of draws, which the compiler keeps as functions.

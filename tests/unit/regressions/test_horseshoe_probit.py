@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from helpers.mutants import mutant
-from helpers.regression_contract import assert_chains_are_their_own, drawn, states
+from helpers.regression_contract import KnownNormals, assert_chains_are_their_own, states
 from scipy.special import log_ndtr, ndtr
 
 from mmgibbs import HorseshoeProbit
@@ -107,9 +107,7 @@ def test_a_pass_over_wide_rows():
 @pytest.mark.parametrize(
     "right, wrong",
     [
-        ("_product(X[i], b[c]) + a[c]", "_product(X[i], b[c])"),
         ("np.uint64(first) + i,", "i,"),
-        ("real(x3[j]) * z3", "real(x3[j]) * z2"),
         ("_add(real, total[:p], X[i], real(zc[i]))", "_add(real, total[:p], X[i], real(zc[start]))"),
     ],
 )
@@ -120,14 +118,7 @@ def test_a_pass_that_is_wrong_is_noticed(right, wrong, monkeypatch):
     assert np.abs(got.right - expected.right).max() > 1e-3
 
 
-@pytest.mark.parametrize(
-    "right, wrong",
-    [
-        ("a[j + ONE] + t1", "a[j] + t1"),
-        ("t2 += xj * b2[j]", "t2 += xj * b1[j]"),
-        ("range(threes, k)", "range(k, k)"),
-    ],
-)
+@pytest.mark.parametrize("right, wrong", [("a[j + ONE] + t1", "a[j] + t1"), ("range(threes, k)", "range(k, k)")])
 def test_linear_predictors_that_are_wrong_are_noticed(right, wrong, monkeypatch):
     X, b, a = TALL.astype(np.float64), np.arange(16.0).reshape(4, 1, 4) / 10, np.arange(4.0)[:, None]
     rows = ProbitRows(read_predictors(X), SIDES, Host(2))
@@ -144,21 +135,6 @@ def test_log_of_the_normal_distribution_function():
     assert x[0] == -40
 
 
-class Known(Host):
-    """Normals that are given: the i-th of all that a draw takes is 1, the others 0; none for i = -1."""
-
-    def __init__(self, one):
-        super().__init__(1)
-        self.left = one
-
-    def normals(self, keys, sweep, stream, n, k=1):
-        z = np.zeros((len(keys), n))
-        if 0 <= self.left < n:
-            z[:, self.left] = 1
-        self.left -= n
-        return z
-
-
 @pytest.mark.parametrize("X", [TALL, WIDE], ids=["n > p", "n < p"])
 @pytest.mark.parametrize("by_rows", [False, True])
 @pytest.mark.parametrize("intercept_precision", [0.0, 0.3])
@@ -171,7 +147,7 @@ def test_both_forms_draw_from_the_dense_conditional(X, by_rows, intercept_precis
     precision = np.column_stack([[np.linspace(0.1, 3, p), np.linspace(1e8, 1e-3, p)], [intercept_precision] * 2])
 
     def draw(one):
-        arrays = Known(one)
+        arrays = KnownNormals(one)
         rows = ProbitRows(table, np.arange(n) % 2 == 0, arrays)
         fit = CoefficientsByRowGram(rows, arrays) if by_rows else CoefficientsByGram(rows.gram(), arrays)
         posterior = fit.given(Latent(z @ W, (z**2).sum(1), z), precision)
@@ -208,14 +184,6 @@ def test_a_device_gives_the_same_chain(form):
     host, device = (states(sampler(X, arrays=a, **options), KEYS, 2)[-1] for a in (Host(1), LikeADevice(1)))
     for name, values in host.items():
         np.testing.assert_allclose(device[name], values, rtol=1e-4 if "single" in form else 1e-9)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_no_two_draws_share_a_counter(form, monkeypatch):
-    X, options = FORMS[form]
-    calls = drawn(monkeypatch)
-    states(sampler(X, **options), KEYS, 3)
-    assert len(calls) == len(set(calls)) and LATENT not in {stream for _, stream in calls}
 
 
 def test_the_expansion_is_that_of_the_log_likelihood():

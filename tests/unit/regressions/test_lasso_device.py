@@ -5,11 +5,9 @@ factor of a large matrix by rounds, bit for bit that of a small one's loops.
 import numpy as np
 import pytest
 from helpers.device_chains import (
-    assert_chain_is_the_same_alone_and_resumed,
-    assert_counter_is_reset,
+    assert_contract,
     assert_draws_of_host,
     assert_failed_factor_ends_the_chain,
-    assert_sweep_is_one_graph,
     assert_sweep_of_host,
     compile_once,
     fill,
@@ -73,29 +71,17 @@ def test_the_chain_of_the_host_up_to_rounding(library, name, backwards):
         )
 
 
-@pytest.mark.parametrize("shape", [(30, 5), (12, 20)])
-def test_a_chain_is_the_same_alone_and_resumed(library, shape):
-    model = sampler(*shape)
-    assert_chain_is_the_same_alone_and_resumed(library(model), model, 5)
-
-
 @pytest.mark.parametrize("shape, n_nodes", [((30, 5), 4), ((12, 20), 6), ((80, 70), 6)])
-def test_a_sweep_is_one_graph(library, shape, n_nodes):
+def test_contract(library, shape, n_nodes):
     """Three kernels and the factor's rounds, or five; one round of a panel, three of two."""
     model = sampler(*shape)
-    assert_sweep_is_one_graph(library(model), model, n_nodes)
+    assert_contract(library(model), model, 5, n_nodes)
 
 
 @pytest.mark.parametrize("shape", [(30, 5), (12, 20)])
 def test_a_coefficient_of_0_has_a_scale(library, shape):
     model = sampler(*shape)
     assert_sweep_of_host(library(model), model, {"tau2": fill((slice(None), 0), 0.0)}, 1e-8)
-
-
-@pytest.mark.parametrize("shape", [(30, 5), (12, 20)])
-def test_the_counter_of_cooperative_launches_is_reset(library, shape):
-    model = sampler(*shape)
-    assert_counter_is_reset(library(model), model)
 
 
 def test_a_factor_that_fails_ends_the_chain(library, monkeypatch):
@@ -157,10 +143,7 @@ int main() {
     for (double value : x) printf("%.17g ", value);
 }
 """
-FACTOR_NEEDED = [
-    "columns[i * stride + k] = start + i < m ? matrix[(size_t)(start + i) * m + first + k] : 0.0;",
-    "for (int i = (int)threadIdx.x; i < width; i += (int)blockDim.x) solution[i] = x[first + i];",
-]
+FACTOR_NEEDED = "for (int i = (int)threadIdx.x; i < width; i += (int)blockDim.x) solution[i] = x[first + i];"
 
 
 @pytest.mark.slow
@@ -168,8 +151,7 @@ def test_factors_do_not_race_and_a_barrier_that_is_taken_out_is_noticed(tmp_path
     text = make_source(np.float64, np.float64)
     complete = run_without_race(tmp_path, text, FACTOR_MAIN)
     assert len(complete.printed.split()) == 70
-    for place in FACTOR_NEEDED:
-        assert_barrier_is_needed(tmp_path, text, FACTOR_MAIN, place, complete)
+    assert_barrier_is_needed(tmp_path, text, FACTOR_MAIN, FACTOR_NEEDED, complete)
 
 
 # Five rows; three predictors, or more than a panel of them: matrices of predictors, or of rows.
@@ -205,8 +187,8 @@ int main() {
 }
 """
 NEEDED = {
-    "false": ["u[j] = sqrt(", "s.sigma2[c] = (s.residual_scale + 0.5 * misfit) / drawn;", "sum += tau2[j];"],
-    "true": ["z[k] = normal(s.sweep[c]", "sums[at] = sum;"],
+    "false": "u[j] = sqrt(",
+    "true": "sums[at] = sum;",
 }
 
 
@@ -217,8 +199,7 @@ def test_draws_do_not_race_and_a_barrier_that_is_taken_out_is_noticed(tmp_path, 
     complete = run_without_race(tmp_path, text, main)
     values = np.array(complete.printed.split(), float)
     assert np.isfinite(values).all() and np.count_nonzero(values) == len(values) / 2  # one of two slots
-    for place in NEEDED[is_wide]:
-        assert_barrier_is_needed(tmp_path, text, main, place, complete)
+    assert_barrier_is_needed(tmp_path, text, main, NEEDED[is_wide], complete)
 
 
 # Bytes that may be spilled: around the call of a gamma, which the compiler keeps as a function.

@@ -147,7 +147,6 @@ def no_tables() -> dict[str, Any]:
     return out | {f"array {i}": array for i, array in enumerate(arrays)}
 
 
-@pytest.mark.slow
 def test_predictors():
     assert failures(lambda values: read_predictors(values).values, tables(), no_tables(), X) == []
 
@@ -227,6 +226,7 @@ def test_labels_and_groups(read):
     with_null = [None, *Y[1:].tolist()]
     missing = [np.where(Y == 0, np.nan, Y), np.where(Y == 0, None, Y), np.ma.array(Y, mask=Y == 0), with_null]
     missing += [pd.Series(with_null, dtype=t) for t in ("Int64", "Float64", "object", "category")]
+    missing += [pd.array([None, *(Y[1:] > 1)], "boolean"), pd.array([None, *["a", "b"] * 12][:N], "string")]
     missing += [pl.Series(with_null), pl.Series(with_null, dtype=pl.Int128), ["u", float("nan"), *["v"] * (N - 2)]]
     assert failures(read, columns(Y), {str(i): values for i, values in enumerate(missing)}, Y) == []
     texts = np.array(list("uvwx"))[Y]

