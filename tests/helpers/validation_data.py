@@ -63,3 +63,16 @@ def binary_population() -> tuple[pl.DataFrame, pl.DataFrame]:
     name = lambda code: [None if c < 0 else f"a{c}" for c in code]
     phenotypes = pl.DataFrame({"animal": [f"a{i}" for i in range(N)], "alive": alive})
     return phenotypes, pl.DataFrame({"id": phenotypes["animal"], "sire": name(sire), "dam": name(dam)})
+
+
+def binary_analysis(phenotypes: pl.DataFrame, pedigree: pl.DataFrame, directory: str, **sampler: int) -> dict:
+    """At the variances that made the records of `binary_population`."""
+    return {
+        "name": "binary",
+        "data": {"phenotypes": phenotypes, "pedigree": pedigree},
+        "traits": {"alive": {"type": "binary"}},
+        "model": {"random": {"genetic": {"level": "animal", "relationship": "pedigree"}}},
+        "variances": {"mode": "fixed", "genetic": GENETIC_OF_LIABILITY, "residual": 1},
+        "sampler": {"thin": 1, "seed": 2} | sampler,
+        "output": {"directory": directory},
+    }

@@ -147,8 +147,7 @@ def test_no_value_holds_a_chain(sweep, monkeypatch):
     assert not moved()
 
 
-# ------------------------------------------------------------------------------------------------- residual
-# augmentation
+# ------------------------------------------------------------ residual augmentation
 
 R = np.array([[6.0, 2.5, -1.0], [2.5, 5.0, 1.5], [-1.0, 1.5, 4.0]])
 COPIES = 250  # of the same records: one call is that many draws

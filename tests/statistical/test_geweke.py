@@ -120,8 +120,7 @@ def held_to_forward(n, **options):
     return compare(batches(successive(n, **options)), mean, error)
 
 
-# ------------------------------------------------------------------------------------------------------- spoiled
-# samplers
+# ------------------------------------------------------------ spoiled samplers
 
 
 def parent_average_of_a_quarter(engine):
@@ -190,8 +189,7 @@ SPOILED = {
 }
 
 
-# -------------------------------------------------------------------------------------------------------------- the
-# tests
+# ------------------------------------------------------------ the tests
 
 
 @pytest.mark.parametrize("update, interweave", first(1, [("level", (1,)), ("site", ())]))

@@ -79,8 +79,7 @@ def test_spoiled_slice_steps_are_seen(right, wrong):
     assert after_slice_steps("gamma", 3, mutant(slice_kernels, right, wrong)) < 1e-3
 
 
-# ---------------------------------------------------------------- one group with a fixed prior, in many copies, against
-# a grid
+# ---------------------------------------- one group with a fixed prior, in many copies, against a grid
 
 COPIES = 200
 
@@ -163,8 +162,7 @@ def test_taylors_sum_without_its_bound_is_seen():
     assert not copies("logit", "slice", 300, lambda groups: groups._replace(fifth=0 * groups.fifth)).agrees
 
 
-# ---------------------------------------------------------------------------------------------------------------
-# Geweke's test
+# ------------------------------------------------------------ Geweke's test
 
 GEWEKE = {"population_sd": 0.8, "covariance_df": 10.0, "covariance_mean": 0.5}
 FORWARD = 60_000

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from helpers.monte_carlo import batches, compare
 from helpers.selection import first
-from reference import models
-from statistical.test_markers import markers_of
+from statistical.test_markers import MEANS, R, equations, make_data, markers_of
 
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
@@ -25,10 +24,8 @@ from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.sampler.steps import gibbs_steps
 
-ANIMALS, RECORDS, SNPS = 24, 40, 4
-R = np.array([[1.0, 0.5], [0.5, 2.0]])
+SNPS = 4
 G = np.array([[0.4, 0.25], [0.25, 0.5]])
-MEANS = np.eye(2) / 3  # prior precision of the means
 STATES = states_of_traits(2)
 OF_STATES = np.array([0.4, 0.2, 0.1, 0.3])
 
@@ -45,19 +42,7 @@ PRIORS = {"joint": prior(), "one_by_one": prior(one_by_one=True), "shared": SHAR
 
 @cache
 def data():
-    rng = np.random.default_rng(63)
-    codes = rng.binomial(2, 0.4, (SNPS, ANIMALS)).astype(np.uint8)
-    codes[1] = np.where(rng.random(ANIMALS) < 0.8, codes[0], codes[1])
-    codes[rng.random(codes.shape) < 0.08] = 3
-    animal = np.concatenate([np.arange(20), rng.integers(0, 20, RECORDS - 22), [-1, -1]]).astype(np.int32)
-    weight, observed = rng.uniform(0.5, 2.0, RECORDS), models.some_observed(rng, RECORDS, 2)
-    intercept = models.class_term("intercept", np.zeros(RECORDS, int), 1, [0, 1], prior_precision=MEANS)
-    design = models.with_records(rng, RECORDS, [intercept], [None], R, observed, weight)
-    x = np.where(codes == 3, np.nan, codes)
-    x = np.nan_to_num(x - np.nanmean(x, axis=1)[:, None])
-    of_record = np.where(animal >= 0, x[:, animal], 0.0)
-    effects = np.array([[0.5, 0.4], [0, 0], [0.3, 0], [0, -0.3]])
-    return replace(design, y=design.y + of_record.T @ effects), codes, animal, of_record
+    return make_data(63, SNPS, [[0.5, 0.4], [0, 0], [0.3, 0], [0, -0.3]])
 
 
 def terms_of(spec, codes, animal, n_recorded):
@@ -86,26 +71,10 @@ def chain(spec, samples, precision="double", seed=5, spoil=lambda step: None):
     return np.array(out)
 
 
-@cache
-def equations():
-    """C and b of the means and effects (SNP by SNP, both traits), without their prior."""
-    design, _, _, of_record = data()
-    rows = [(r, t) for r in range(RECORDS) for t in range(2) if design.patterns[design.pattern[r], t]]
-    y = np.array([design.y[r, t] for r, t in rows])
-    W = np.zeros((len(rows), 2 + 2 * SNPS))
-    noise = np.zeros((len(rows), len(rows)))
-    for i, (r, t) in enumerate(rows):
-        W[i, t] = 1.0
-        W[i, 2 + t :: 2] = of_record[:, r]
-        for j, (s, u) in enumerate(rows):
-            noise[i, j] = R[t, u] / design.weight[r] if r == s else 0.0
-    inverse = np.linalg.inv(noise)
-    return W.T @ inverse @ W, W.T @ inverse @ y
-
-
 def by_enumeration(spec):
     """E[a], E[a^2], P(state), P(no effect on a trait): every assignment of states, means and effects integrated out."""
-    C, b = equations()
+    design, *_, of_record = data()
+    C, b = equations(design, of_record, (0, 1))
     total, sums = [], []
     for states in product(range(len(spec.pi)), repeat=SNPS):
         active = spec.states[list(states)]  # (SNPS, 2)

@@ -55,10 +55,10 @@ def standard_deviations():
     return np.nanstd(np.where(codes == 3, np.nan, codes), axis=1)
 
 
-@cache
-def data():
-    rng = np.random.default_rng(61)
-    codes = rng.binomial(2, 0.4, (SNPS, ANIMALS)).astype(np.uint8)
+def make_data(seed, n_snps, effects):
+    """(design, codes, animal, (SNPS, RECORDS) genotypes of the records); effects (SNPS, 2) add to the records."""
+    rng = np.random.default_rng(seed)
+    codes = rng.binomial(2, 0.4, (n_snps, ANIMALS)).astype(np.uint8)
     codes[1] = np.where(rng.random(ANIMALS) < 0.8, codes[0], codes[1])  # two SNPs in linkage disequilibrium
     codes[rng.random(codes.shape) < 0.08] = 3
     animal = np.concatenate([np.arange(20), rng.integers(0, 20, RECORDS - 22), [-1, -1]]).astype(np.int32)
@@ -68,9 +68,28 @@ def data():
     x = np.where(codes == 3, np.nan, codes)
     x = np.nan_to_num(x - np.nanmean(x, axis=1)[:, None])
     of_record = np.where(animal >= 0, x[:, animal], 0.0)
-    y = design.y.copy()
-    y[:, 0] += 0.6 * of_record[0] - 0.5 * of_record[3]
-    return replace(design, y=y), codes, animal, of_record
+    return replace(design, y=design.y + of_record.T @ np.array(effects)), codes, animal, of_record
+
+
+def equations(design, of_record, traits):
+    """C and b of the means and effects (SNP by SNP, on these traits), without their prior."""
+    rows = [(r, t) for r in range(RECORDS) for t in range(2) if design.patterns[design.pattern[r], t]]
+    y = np.array([design.y[r, t] for r, t in rows])
+    W = np.zeros((len(rows), 2 + len(traits) * len(of_record)))
+    noise = np.zeros((len(rows), len(rows)))
+    for i, (r, t) in enumerate(rows):
+        W[i, t] = 1.0
+        if t in traits:
+            W[i, 2 + traits.index(t) :: len(traits)] = of_record[:, r]
+        for j, (s, u) in enumerate(rows):
+            noise[i, j] = R[t, u] / design.weight[r] if r == s else 0.0
+    inverse = np.linalg.inv(noise)
+    return W.T @ inverse @ W, W.T @ inverse @ y
+
+
+@cache
+def data():
+    return make_data(61, SNPS, [[0.6, 0], [0, 0], [0, 0], [-0.5, 0], [0, 0]])
 
 
 def spec(kind, **options):
@@ -106,20 +125,7 @@ def by_enumeration(gamma=GAMMA, pi=PI, standard=False):
     """E[a], E[a^2], P(a is not 0): every assignment of classes, effects and means integrated out."""
     design, _, _, of_record = data()
     of_record = of_record / standard_deviations()[:, None] if standard else of_record
-    rows = [(r, t) for r in range(RECORDS) for t in range(2) if design.patterns[design.pattern[r], t]]
-    y = np.array([design.y[r, t] for r, t in rows])
-    W = np.zeros((len(rows), 2 + SNPS))
-    for i, (r, t) in enumerate(rows):
-        W[i, t] = 1.0
-        if t == 0:
-            W[i, 2:] = of_record[:, r]
-    noise = np.zeros((len(rows), len(rows)))
-    for i, (r, t) in enumerate(rows):
-        for j, (s, u) in enumerate(rows):
-            if r == s:
-                noise[i, j] = R[t, u] / design.weight[r]
-    inverse = np.linalg.inv(noise)
-    C, b = W.T @ inverse @ W, W.T @ inverse @ y
+    C, b = equations(design, of_record, (0,))
     total, sums = [], []
     for classes in product(range(len(gamma)), repeat=SNPS):
         variances = np.array([gamma[k] * V for k in classes])

@@ -60,8 +60,6 @@ def sampled_model(example, term, rank):
 
 @pytest.mark.parametrize("name, rank", [("three_traits_maternal", 2), ("genomic_relationships", 1)])
 def test_effects_at_known_variances(name, rank):
-    if name not in models.NAMES:
-        pytest.skip("no such example")
     example, i = with_rank(name, rank)
     likelihood = ReducedRankLikelihood(example.design)
     point = likelihood.evaluate(Variances(list(example.G), stack_classes(example.R)))

@@ -5,7 +5,7 @@ import numpy as np
 import polars as pl
 import pytest
 from helpers.mutants import mutant
-from helpers.validation_data import GENETIC_OF_LIABILITY, G, analysis_of, beef_frames, binary_population, small_beef
+from helpers.validation_data import G, analysis_of, beef_frames, binary_analysis, binary_population, small_beef
 
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
@@ -102,15 +102,7 @@ def test_a_binary_trait_is_expected_to_have_no_bias_and_no_dispersion(tmp_path):
     (tmp_path / "young.txt").write_text("\n".join(phenotypes["animal"][-400:]))
 
     def table(name, phenotypes):
-        config = {
-            "name": "young",
-            "data": {"phenotypes": phenotypes, "pedigree": pedigree},
-            "traits": {"alive": {"type": "binary"}},
-            "model": {"random": {"genetic": {"level": "animal", "relationship": "pedigree"}}},
-            "variances": {"mode": "fixed", "genetic": GENETIC_OF_LIABILITY, "residual": 1},
-            "sampler": {"burn_in": 200, "samples": 2000, "thin": 1, "seed": 2},
-            "output": {"directory": str(tmp_path / name)},
-        }
+        config = binary_analysis(phenotypes, pedigree, str(tmp_path / name), burn_in=200, samples=1000)
         plan = Plan(method="lr", focal=str(tmp_path / "young.txt"))
         return validate_analysis(config, plan, progress=False, report=False).table
 

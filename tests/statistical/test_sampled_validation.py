@@ -6,8 +6,7 @@ copies must fail: squared probabilities, and Phi of the mean liability in place 
 
 import numpy as np
 import pytest
-from helpers.validation_data import GENETIC_OF_LIABILITY as GENETIC
-from helpers.validation_data import binary_population
+from helpers.validation_data import binary_analysis, binary_population
 from scipy.special import ndtr
 
 from mmgibbs.validation import predicted_records
@@ -19,16 +18,7 @@ pytestmark = pytest.mark.slow
 
 
 def predictions(path):
-    phenotypes, pedigree = binary_population()
-    config = {
-        "name": "calibrated",
-        "data": {"phenotypes": phenotypes, "pedigree": pedigree},
-        "traits": {"alive": {"type": "binary"}},
-        "model": {"random": {"genetic": {"level": "animal", "relationship": "pedigree"}}},
-        "variances": {"mode": "fixed", "genetic": GENETIC, "residual": 1},
-        "sampler": {"burn_in": 100, "samples": 500, "thin": 1, "seed": 2},
-        "output": {"directory": str(path / "run")},
-    }
+    config = binary_analysis(*binary_population(), str(path / "run"), burn_in=100, samples=500)
     found = validate_analysis(config, Plan(method="kfold", folds=4), progress=False, report=False).predictions
     return found["predicted"].to_numpy(), found["observed"].to_numpy()
 

@@ -85,8 +85,7 @@ def test_loss(trials):
     )
 
 
-# -------------------------------------------------------------------------------------------------- packing, chains,
-# purity
+# -------------------------------------------------------------------------------------------------- packing, chains
 
 
 @pytest.mark.parametrize(("response", "method"), [("binary", "slice"), ("three", "polya_gamma")])
@@ -182,8 +181,7 @@ def test_coefficients_are_those_of_the_columns_as_given():
         np.testing.assert_allclose(log["covariance"][c], T.T @ state["covariance"][c] @ T, atol=1e-12)
 
 
-# --------------------------------------------------------------------------------------------------------- the
-# estimator
+# ---------------------------------------------------------------------------------------------------- the estimator
 
 
 def test_fit_and_predict():
@@ -196,10 +194,8 @@ def test_fit_and_predict():
     assert list(model.posterior.coords["group"].values) == ["north", "south", "west"]
     p = model.predict_proba(X, labels)
     np.testing.assert_allclose(p.sum(1), 1)
-    draws = {
-        name: np.asarray(model.posterior[name]).reshape(100, *model.posterior[name].shape[2:])
-        for name in model.posterior
-    }
+    flat = lambda values: np.asarray(values).reshape(100, *values.shape[2:])
+    draws = {name: flat(model.posterior[name]) for name in model.posterior}
     own = np.searchsorted(["north", "south", "west"], labels)
     eta = draws["intercept"][:, own] + draws["beta"][:, own, 0] * X[:, 0]
     np.testing.assert_allclose(p[:, 1], (1 / (1 + np.exp(-eta))).mean(0))
@@ -251,8 +247,7 @@ def test_predict_with_group_predictors_of_more_classes_and_of_counts():
         model.predict(X, groups)
 
 
-# ------------------------------------------------------------------------------------------------------------- bad
-# input
+# -------------------------------------------------------------------------------------------------------- bad input
 
 
 def test_groups_in_sorted_order_of_their_labels():
@@ -296,11 +291,8 @@ def test_bad_group_predictors(values, message):
     ("y", "options", "error", "message"),
     [
         ([0, 1, 2.5, 1], {"family": "poisson"}, DataError, "y row 3: found 2.5, needed a count"),
-        ([0, -1, 2, 1], {"family": "poisson"}, DataError, "y row 2: found -1"),
-        ([0, np.nan, 2, 1], {"family": "poisson"}, DataError, "y row 2: found nan"),
         (["a", "b", "a", "b"], {"family": "poisson"}, DataError, "needed counts"),
         ([0, 1, 0], {}, DataError, "y: found 3 rows, needed 4"),
-        ([1, 1, 1, 1], {}, DataError, "single class"),
         ([0, 1, 0, 1], {"covariance_df": 3.0}, ConfigError, "covariance_df: found 3, needed more than 3"),
         ([0, 1, 2, 1], {"family": "poisson", "method": "polya_gamma"}, ConfigError, "needed 'slice'"),
     ],

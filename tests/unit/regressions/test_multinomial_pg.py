@@ -156,8 +156,6 @@ def test_estimator():
     "y, options, error, message",
     [
         (LABELS[:-1], {}, DataError, "y: found 39 rows, needed 40, one for each row of the predictors"),
-        (np.zeros(N), {}, DataError, "single class"),
-        (-COUNTS, {}, DataError, "needed a count"),
         (LABELS, {"intercept": False}, ConfigError, "intercept: found false with centred predictors"),
         (X[:, 0] > 2, {"prior_precision": 0.0}, ModelError, "the classes are separated, above all by 'x0'"),
         (LABELS, {"precision": "half"}, ConfigError, "precision"),
