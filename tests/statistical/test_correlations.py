@@ -19,7 +19,7 @@ from mmgibbs.sampler.chain import Chain
 from mmgibbs.sampler.schedule import Schedule
 
 DF, SCALE = 5.0, {"field": 6.0, "residual": 3.0}
-DRAWS, BURN_IN = 4_000, 200
+DRAWS, BURN_IN = 6_000, 200
 
 
 @cache

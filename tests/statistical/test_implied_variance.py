@@ -19,7 +19,7 @@ from mmgibbs.validation.options import Plan
 from mmgibbs.validation.run import validate_analysis
 
 DF, SCALE = 6.0, 1.2  # of the genetic variance
-SAMPLER = {"chains": 2, "burn_in": 200, "samples": 4000, "thin": 1, "seed": 5}
+SAMPLER = {"chains": 2, "burn_in": 200, "samples": 6000, "thin": 1, "seed": 5}
 OF_ONE = ("genetic.var[milk]", "residual.var[milk]")
 
 

@@ -28,7 +28,7 @@ from mmgibbs.sampler.steps import gibbs_steps
 
 SEED = 3
 BURN_IN = 200
-SWEEPS = 4000
+SWEEPS = 6000
 
 
 def chain(model):

@@ -98,7 +98,7 @@ def by_enumeration(spec):
     return p @ np.array(sums) / p.sum()
 
 
-def agrees(spec, samples=10_000, **options):
+def agrees(spec, samples=24_000, **options):
     draws, expected = chain(spec, samples, **options), by_enumeration(spec)
     moving = draws.std(axis=0) > 1e-12
     if spec is EVERY:  # chances of a prior without classes are 1, by either name

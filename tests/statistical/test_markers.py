@@ -144,7 +144,7 @@ def by_enumeration(gamma=GAMMA, pi=PI, standard=False):
     return p @ np.array(sums) / p.sum()
 
 
-def agrees(prior, samples=6_000, gamma=GAMMA, pi=PI, **options):
+def agrees(prior, samples=12_000, gamma=GAMMA, pi=PI, **options):
     draws = chain(prior, samples, **options)
     expected = by_enumeration(gamma, pi, options.get("standard", False))
     moving = draws.std(axis=0) > 0

@@ -18,8 +18,8 @@ from mmgibbs.simulation.files import write
 from mmgibbs.simulation.make import KINDS
 
 pytestmark = pytest.mark.slow
-DATA_SETS, ANIMALS, FALSE_ALARM = 4, 1500, 1e-3
-SHORT = {"chains": 1, "burn_in": 400, "samples": 1500, "thin": 2, "seed": 5}
+DATA_SETS, ANIMALS, FALSE_ALARM = 6, 2000, 1e-3
+SHORT = {"chains": 1, "burn_in": 500, "samples": 3000, "thin": 2, "seed": 5}
 LOOKED_FOR = {
     "calving_ease": [
         "threshold[calving_ease:assisted|difficult]",
