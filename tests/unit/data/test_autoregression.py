@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from helpers.analyses import as_mapping
 
 import mmgibbs
 from mmgibbs.config import load_config
@@ -22,14 +23,8 @@ FIELD = {"kind": "ar1", "row": "row", "column": "column", "within": "trial"}
 
 
 def analysis(relationship=FIELD, records=PLOTS, method="reml", term=None, **variances):
-    return {
-        "data": {"phenotypes": records},
-        "traits": ["y"],
-        "model": {"random": {"field": {"relationship": relationship} | (term or {})}},
-        "variances": variances,
-        "sampler": {"method": method},
-        "output": {"directory": "run"},
-    }
+    random = {"field": {"relationship": relationship} | (term or {})}
+    return as_mapping(records, random=random, variances=variances, method=method)
 
 
 def prepared(*args, **keys):
@@ -57,37 +52,18 @@ def test_times_are_levels_within_each_trial_and_steps_apart_by_the_smallest_dist
     np.testing.assert_array_equal(other.design.terms[-1].relationship.structure.gap, [0, 0.25, 0.5, 0, 0.5, 0.5, 0.5])
 
 
-def test_a_completed_analysis_says_the_same_when_it_is_read_again():
-    first = load_config(analysis(FIELD | {"rho": {"row": 0.3}}))
-    again = load_config(first.resolved() | {"data": {"phenotypes": PLOTS}})
-    assert again.model == first.model
-    assert first.model.random["field"].effects[""].level == "trial:row:column"
-
-
 @pytest.mark.parametrize(
     ("records", "relationship", "message"),
     [
         (PLOTS.with_columns(row=pl.col("row") + 0.5), FIELD, r"row 1: found 1\.5 in column 'row'.*whole number"),
-        (
-            PLOTS.with_columns(column=pl.lit("x")),
-            FIELD,
-            r"found 'x' in column 'column' \(model\.random\.field\.relationship\.column\)",
-        ),
-        (
-            PLOTS.filter(pl.col("row").is_in([1, 4])),
-            FIELD,
-            r"found one row in every trial \(column 'row'.*needed two or more, or no row",
-        ),
+        (PLOTS.with_columns(column=pl.lit("x")), FIELD, r"'x' in column 'column' \(model.*relationship.column\)"),
+        (PLOTS.filter(pl.col("row").is_in([1, 4])), FIELD, r"found one row in every trial \(column 'row'.*needed two"),
         (
             PLOTS.with_columns(row=pl.when(pl.col("row") == 2).then(10_001).otherwise("row")),
             FIELD,
             r"found 10,001 rows and .* columns in 'A'.*needed the numbers of rows and columns within a trial",
         ),
-        (
-            PLOTS.unique("trial"),
-            {"kind": "ar1", "time": "day", "within": "trial"},
-            r"every level of 'trial' has one time.*needed several times of some",
-        ),
+        (PLOTS.unique("trial"), {"kind": "ar1", "time": "day", "within": "trial"}, r"every level of 'trial' has one"),
         (PLOTS.drop("row"), FIELD, r"there is no column 'row' \(model\.random\.field"),
     ],
 )
@@ -109,9 +85,7 @@ def test_two_records_of_a_plot_are_warned_of_where_trials_are_taken_for_one():
 
 def test_a_record_without_a_place_is_refused_or_omitted():
     records = PLOTS.with_columns(row=pl.when(pl.int_range(pl.len()) != 2).then("row"))
-    with pytest.raises(
-        DataError, match=r"row 3: found no known level in column 'row' \(model.random.field.relationship.row\)"
-    ):
+    with pytest.raises(DataError, match=r"row 3: found no known level in column 'row' \(model.*relationship.row\)"):
         prepared(records=records)
     of = prepared(records=records, term={"unknown_level": "omit"})
     assert np.flatnonzero(of.design.terms[-1].effects[0].level < 0).tolist() == [2]
@@ -129,11 +103,7 @@ def test_a_record_without_a_place_is_refused_or_omitted():
         (FIELD | {"rho": 1.2}, {}, r"rho: found 1\.2, needed"),
         (FIELD | {"fixed": True}, {}, r"rho: missing, needed the known correlation"),
         (FIELD | {"rho": {"row": 0.3}, "fixed": True}, {}, r"rho\.column: missing, needed the known correlation"),
-        (
-            FIELD,
-            {"method": "blup", "field": 1, "residual": 1},
-            r"rho: missing, needed \{row: R, column: R\} for sampler\.method: blup",
-        ),
+        (FIELD, {"method": "blup", "field": 1, "residual": 1}, r"rho: missing, needed \{row: R, column: R\} for"),
         (FIELD, {"term": {"level": "trial"}}, r"level: found 'trial', which cannot be combined with relationship ar1"),
     ],
 )

@@ -26,13 +26,10 @@ def of(**terms):
     return {name: chosen.nonzero()[0].tolist() for name, chosen in found.items()}, notes
 
 
-def test_chromosomes_and_the_rest():
+def test_snps_of_chromosomes_of_the_rest_and_of_groups(groups):
     found, notes = of(some={"chromosomes": [1, "X"]}, others="rest")
     assert found == {"some": [0, 1, 3, 4], "others": [2, 5]}
     assert notes == ["model.markers.some: 4 of 6 SNPs", "model.markers.others: 2 of 6 SNPs"]
-
-
-def test_groups_of_a_file(groups):
     found, notes = of(a={"group": "coding", "file": str(groups)}, b={"group": ["splice"], "file": str(groups)})
     assert found == {"a": [0, 2], "b": [2, 5]}
     assert notes[0] == "groups.csv: 1 SNPs are not among those kept, such as s9 (model.markers.a.snps)"

@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from helpers.analyses import as_mapping
 
 import mmgibbs
 from mmgibbs.errors import MmgibbsError
@@ -18,13 +19,9 @@ def trial():
 
 
 def source(relationship, records=None, method="reml", **variances):
-    return {
-        "data": {"phenotypes": trial() if records is None else records},
-        "traits": ["y"],
-        "model": {"fixed": {"variety": {}}},
-        "variances": {"residual": {"relationship": relationship, **variances}},
-        "sampler": {"method": method},
-    }
+    residual = {"relationship": relationship, **variances}
+    records = trial() if records is None else records
+    return as_mapping(records, fixed={"variety": {}}, variances={"residual": residual}, method=method)
 
 
 def expect(message, *arguments, **keys):
@@ -76,18 +73,3 @@ def test_page_says_how_residuals_are_correlated(tmp_path):
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "random; correlated between neighbouring rows and columns (AR1)" in page
     assert "has the covariances of the residuals of all records" in page
-
-
-def test_times_of_an_animal(tmp_path):
-    """Residuals of successive times, another series of each animal; a rho of 0 is independence."""
-    rng = np.random.default_rng(6)
-    animal = np.repeat(np.arange(10), 6)
-    day = np.tile(np.array([1, 2, 4, 5, 8, 9]), 10)
-    records = pl.DataFrame({"animal": animal, "day": day, "variety": day, "y": rng.normal(size=60)})
-    kind = {"kind": "ar1", "time": "day", "within": "animal", "rho": 0.0, "fixed": True}
-    likelihoods = []
-    for name, residual in (("a", {"relationship": kind}), ("b", {})):
-        analysis = source(kind, records) | {"variances": {"residual": residual}}
-        analysis["output"] = {"directory": str(tmp_path / name)}
-        likelihoods.append(mmgibbs.run(analysis, progress=False).info["log_likelihood"])
-    assert likelihoods[0] == pytest.approx(likelihoods[1], abs=1e-8)

@@ -42,12 +42,15 @@ def expect(message, records=None, **sections):
     assert message in str(error.value)
 
 
-def test_levels_are_in_natural_order_and_effects_are_on_each():
+def test_levels_are_in_natural_order_and_need_no_table_when_completed():
     loaded = load_analysis(analysis(trial()))
     names = ["yield|S1", "yield|S2", "yield|S10"]
     assert [t.name for t in loaded.traits] == names
     assert loaded.model.fixed["rep"].traits == loaded.model.random["line"].effects[""].traits == tuple(names)
     assert [(t.column, t.where) for t in loaded.traits] == [("yield", {"site": s}) for s in ("S1", "S2", "S10")]
+    completed = load_analysis(analysis(trial())).resolved()
+    again = mmgibbs.load_config(completed | {"data": {"phenotypes": "none.csv"}})
+    assert again.traits == load_analysis(analysis(trial())).traits
 
 
 def test_the_chain_is_that_of_a_column_for_each_site(tmp_path):
@@ -57,12 +60,6 @@ def test_the_chain_is_that_of_a_column_for_each_site(tmp_path):
     of_columns = analysis(wide, tmp_path / "wide", traits=[c.meta.output_name() for c in by_site])
     results = [mmgibbs.run(source, progress=False) for source in (analysis(records, tmp_path / "long"), of_columns)]
     assert results[0].draws.equals(results[1].draws) and results[0].solutions.equals(results[1].solutions)
-
-
-def test_the_completed_file_needs_no_table():
-    completed = load_analysis(analysis(trial())).resolved()
-    again = mmgibbs.load_config(completed | {"data": {"phenotypes": "none.csv"}})
-    assert again.traits == load_analysis(analysis(trial())).traits
 
 
 def test_an_effect_at_one_site_and_an_override():
@@ -79,26 +76,21 @@ def test_two_traits_have_residual_covariances_within_sites(tmp_path):
     assert "residual.cov[yield|S1,height|S1]" in names and "residual.cov[yield|S1,height|S2]" not in names
 
 
-def test_where_alone_chooses_records():
-    counts = mmgibbs.check(analysis(trial(), traits={"yield": {"where": {"site": "S1", "rep": "R1"}}}, variances={}))
-    assert counts["data"]["observations"] == {"yield": LINES}
-
-
-def test_records_without_a_site_are_counted():
+def test_records_and_sites_without_a_value_are_noted():
     records = trial().with_columns(pl.when(pl.int_range(pl.len()) > 1).then("site").alias("site"))
     notes = mmgibbs.check(analysis(records))["notes"]
     assert any(
         "2 records have a value in column 'yield' and none in column 'site', and belong to no" in n for n in notes
     )
     assert not any("belong" in n for n in mmgibbs.check(analysis(trial()))["notes"])
-
-
-def test_levels_without_a_value_have_no_trait():
     records = trial().with_columns(pl.when(pl.col("site") != "S2").then("yield").alias("yield"))
     assert [t.name for t in load_analysis(analysis(records)).traits] == ["yield|S1", "yield|S10"]
+    said = "'S2' in column 'site' has no value in column 'yield', and no trait"
+    assert any(said in note for note in mmgibbs.check(analysis(records))["notes"])
+    assert not any("and no trait" in note for note in mmgibbs.check(analysis(trial()))["notes"])
 
 
-def test_where_goes_before_by():
+def test_where_chooses_records():
     """Records that the trait does not have make no environments."""
     traits = lambda where: {"yield": {"by": "site", "where": where}}
     names = lambda where: [t.name for t in load_analysis(analysis(trial(), traits=traits(where))).traits]
@@ -109,13 +101,8 @@ def test_where_goes_before_by():
     assert [t.name for t in load_analysis(analysis(part, traits=chosen)).traits] == ["yield|S1", "yield|S10"]
     expect("and rep: R9 (where), got none", traits={"yield": {"by": "site", "where": {"rep": "R9"}}})
     expect("traits.yield.where.site: found a list", traits={"yield": {"by": "site", "where": {"site": ["S1", "S2"]}}})
-
-
-def test_a_site_without_values_is_noted():
-    records = trial().with_columns(pl.when(pl.col("site") != "S2").then("yield").alias("yield"))
-    said = "'S2' in column 'site' has no value in column 'yield', and no trait"
-    assert any(said in note for note in mmgibbs.check(analysis(records))["notes"])
-    assert not any("and no trait" in note for note in mmgibbs.check(analysis(trial()))["notes"])
+    counts = mmgibbs.check(analysis(trial(), traits={"yield": {"where": {"site": "S1", "rep": "R1"}}}, variances={}))
+    assert counts["data"]["observations"] == {"yield": LINES}
 
 
 def test_a_site_in_another_spelling_is_refused():
@@ -150,11 +137,7 @@ def test_mistakes_are_named():
 def test_levels_in_common_are_counted():
     counts = mmgibbs.check(analysis(trial()))
     (common,) = counts["common_levels"]
-    assert common == {
-        "term": "line",
-        "traits": ["yield|S1", "yield|S2", "yield|S10"],
-        "levels": [[LINES] * 3] * 3,
-    }
+    assert common == {"term": "line", "traits": ["yield|S1", "yield|S2", "yield|S10"], "levels": [[LINES] * 3] * 3}
     assert mmgibbs.check(analysis(trial(), traits=["yield", "height"]))["common_levels"] == []
 
 

@@ -1,16 +1,13 @@
 """Analyses of tables whose columns have fixed widths give what those of separated ones give."""
 
-import numpy as np
 import pytest
 from helpers.drafts import accepted
 
 import mmgibbs
 from mmgibbs.cli import main
 from mmgibbs.config import load_config
-from mmgibbs.data.prepare import prepare
 from mmgibbs.data.regression import read_regression
 from mmgibbs.draft.make import draft
-from mmgibbs.errors import ConfigError, DataError
 
 ROWS = [(f"a{i:03}", f"h{i % 4}", round(30 + (7 * i) % 11 + i / 8, 1)) for i in range(40)]
 
@@ -25,43 +22,6 @@ def tables(tmp_path):
     (tmp_path / "p.csv").write_text("id,sire,dam\n" + "".join(f"{a},{s},{d}\n" for a, (s, d) in kin))
     (tmp_path / "p.txt").write_text("".join(f"{a}{s:4}{d:4}\n" for a, (s, d) in kin))
     return tmp_path
-
-
-def tree(folder, fixed_widths):
-    data = {"phenotypes": str(folder / "r.csv"), "pedigree": str(folder / "p.csv")}
-    herd, animal = "herd", "animal"
-    if fixed_widths:
-        data = {"phenotypes": str(folder / "r.txt"), "pedigree": str(folder / "p.txt")}
-        data |= {"widths": [4, 2, 6], "pedigree_widths": [4, 4, 4]}
-        herd, animal = "hd", "anim"
-    model = {"fixed": {"h": {"column": herd}}, "random": {"g": {"level": animal, "relationship": "pedigree"}}}
-    return {"data": data, "traits": ["weight"], "model": model}
-
-
-def test_the_same_design(tables):
-    separated, of_widths = (prepare(load_config(tree(tables, fixed))) for fixed in (False, True))
-    assert np.array_equal(separated.design.y, of_widths.design.y)
-    assert list(separated.pedigree.ids) == list(of_widths.pedigree.ids)
-    assert separated.counts == of_widths.counts
-
-
-def test_mistakes(tables):
-    both = tree(tables, True)
-    both["data"]["separator"] = ","
-    with pytest.raises(ConfigError, match=r"data.widths: cannot be combined with separator"):
-        load_config(both)
-    none = tree(tables, True)
-    none["data"] = {key: value for key, value in none["data"].items() if key != "pedigree"}
-    with pytest.raises(ConfigError, match=r"data.pedigree_widths: found without a pedigree"):
-        load_config(none)
-    wide = tree(tables, True)
-    wide["data"]["widths"] = [4, 2, 4]
-    with pytest.raises(DataError, match="r.txt row 1: found text behind the 3 columns"):
-        prepare(load_config(wide))
-    zero = tree(tables, True)
-    zero["data"]["widths"] = [4, 0]
-    with pytest.raises(ConfigError, match="data.widths: value 2 of the list: found 0, needed a whole number of at lea"):
-        load_config(zero)
 
 
 def test_a_regression(tables):

@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
-import yaml
+from helpers.analyses import as_mapping
 
 import mmgibbs
 from mmgibbs.config import load_config
@@ -24,17 +24,10 @@ RECORDS = pl.DataFrame(
 )
 
 
-def analysis(fixed, random=None, records=RECORDS, **keys):
+def analysis(fixed, random=None, records=RECORDS):
     """An analysis at known variances."""
-    random = random or {}
-    return {
-        "data": {"phenotypes": records},
-        "traits": ["y"],
-        "model": {"fixed": fixed, "random": random} | keys,
-        "variances": {"residual": 1.0} | dict.fromkeys(random, 0.5),
-        "sampler": {"method": "blup"},
-        "output": {"directory": "run"},
-    }
+    variances = {"residual": 1.0} | dict.fromkeys(random or {}, 0.5)
+    return as_mapping(records, fixed=fixed, random=random, variances=variances)
 
 
 def fitted(fixed):
@@ -83,10 +76,7 @@ COVARIATES = {"age": {"kind": "covariate"}, "dose": {"kind": "covariate"}}
         ),
         (COVARIATES | {"age:dose": {}}, (ONE, AGE, DOSE, AGE * DOSE)),
         ({"sex:site": {}, "sex:site:age": {"covariates": ["age"]}}, (CELLS, CELLS * AGE[:, None])),
-        (
-            COVARIATES | {"sex": {}, "sex:age:dose": {}},
-            (SEX, AGE, DOSE, SEX * (AGE * DOSE)[:, None]),
-        ),
+        (COVARIATES | {"sex": {}, "sex:age:dose": {}}, (SEX, AGE, DOSE, SEX * (AGE * DOSE)[:, None])),
         ({"cells": {"interaction": ["sex", "site"]}}, (CELLS,)),
     ],
 )
@@ -111,14 +101,6 @@ def test_solutions_of_a_random_interaction_are_those_of_a_joined_column(tmp_path
         runs.append(run.solutions.filter(term=name).select("level", "mean"))
     assert runs[0].height == RECORDS.select("line", "site").n_unique()
     assert runs[0].equals(runs[1])
-
-
-def test_a_completed_analysis_says_the_same_when_it_is_read_again():
-    fixed = {"sex:site": {"reference": "F:east"}, "sex:age": {"covariates": ["age"], "degree": 2}}
-    first = load_config(analysis(fixed, {"line:site": {}}))
-    again = load_config(first.resolved() | {"data": {"phenotypes": RECORDS}})
-    assert again.model == first.model
-    assert yaml.safe_dump(again.resolved()["model"]) == yaml.safe_dump(first.resolved()["model"])
 
 
 def test_missing_cells_of_a_column_are_missing_in_its_interactions():
@@ -152,36 +134,22 @@ def test_cells_that_would_give_one_name_to_two_combinations_are_refused():
         prepare(load_config(analysis({"sex:site": {}}, records=records)))
 
 
-def test_times_of_day_may_be_cells_of_an_interaction():
-    records = RECORDS.with_columns(time=pl.Series(["7:30", "17:00", "12:15"] * 30))
-    (term,) = prepare(load_config(analysis({"sex:time": {}}, records=records))).design.terms
-    assert term.n_levels == records.select("sex", "time").n_unique()
-
-
 @pytest.mark.parametrize(
     ("model", "message"),
     [
         ({"fixed": {"sex:site": {"degree": 2}}}, r"sex:site\.degree: found an interaction of classes; needed one"),
         ({"fixed": {"x": {"interaction": ["sex"]}}}, r"x\.interaction: found the one column 'sex', needed two"),
-        ({"fixed": {"x": {"interaction": ["sex", "sex"]}}}, r"x\.interaction: found 'sex' twice"),
         ({"fixed": {"sex:age": {"covariates": ["dose"]}}}, r"found 'dose', needed columns of the interaction"),
         ({"fixed": {"sex:age": {"by": "sex"}}}, r"sex:age\.by: found 'sex', which cannot be combined"),
-        ({"fixed": {"sex:age": {"column": "age"}}}, r"sex:age\.column: found 'age', which cannot be combined"),
         ({"fixed": {"sex:age": {"kind": "covariate"}}}, r"sex:age\.covariates: missing, needed the columns"),
-        (
-            {"fixed": {"sex:age": {"kind": "class", "covariates": ["age"]}}},
-            r"sex:age\.covariates: cannot be combined with kind: class",
-        ),
+        ({"fixed": {"sex:age": {"kind": "class", "covariates": ["age"]}}}, r"sex:age\.covariates: cannot be combined"),
         ({"fixed": {"age": {"covariates": ["age"]}}}, r"age\.covariates: found without interaction"),
         ({"fixed": {"sex:": {}}}, r"found the name 'sex:', needed names of columns on both sides"),
         (
             {"fixed": {"age": {}, "line": {"column": "age", "kind": "covariate"}, "sex:age": {}}},
             r"sex:age\.covariates: missing.*'age' is a class and a covariate elsewhere",
         ),
-        (
-            {"fixed": COVARIATES | {"age:dose": {"degree": 2}}},
-            r"age:dose\.degree: found the covariates age, dose; needed one for a curve",
-        ),
+        ({"fixed": COVARIATES | {"age:dose": {"degree": 2}}}, r"age:dose\.degree: found the covariates age, dose;"),
         ({"random": {"line:site": {"relationship": "pedigree"}}}, r"found pedigree, which relates animals"),
         ({"random": {"line:site": {"level": "line"}}}, r"line:site\.level: found 'line', which cannot be combined"),
     ],
@@ -196,11 +164,7 @@ def test_what_does_not_fit_is_named(model, message):
     [
         ({"sex:sight": {}}, RECORDS, r"there is no column 'sight' \(model\.fixed\.sex:sight\).*'site'"),
         ({"sex:y": {}}, RECORDS, r"column 'y' as a class effect \(model\.fixed\.sex:y\).*cannot explain itself"),
-        (
-            {"sex:site": {}},
-            RECORDS.with_columns(pl.lit("a").alias("sex:site")),
-            r"a column 'sex:site', which is also the name of an interaction",
-        ),
+        ({"sex:site": {}}, RECORDS.with_columns(pl.lit("a").alias("sex:site")), r"a column 'sex:site', which is also"),
     ],
 )
 def test_columns_that_do_not_fit_are_named(fixed, records, message):

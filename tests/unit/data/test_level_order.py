@@ -1,11 +1,10 @@
 """The order of levels that are traits (`by`), the structures that need it, and the distances of levels."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from helpers.analyses import as_mapping
 from scipy.optimize import minimize
 
 import mmgibbs
@@ -33,13 +32,9 @@ def records(levels, cows=5, seed=1, rho=0.8, positions=None, repeated=2):
 
 
 def source(table, structure="ar1", order=None, **sections):
-    return {
-        "data": {"phenotypes": table} | ({} if order is None else {"order": {"month": order}}),
-        "traits": {"milk": {"by": "month"}},
-        "model": {"random": {"cow": {}}},
-        "variances": {"cow": {"structure": structure}},
-        "sampler": {"method": "reml"},
-    } | sections
+    made = {"traits": {"milk": {"by": "month"}}, "random": {"cow": {}}, "method": "reml"} | sections
+    made = as_mapping(table, variances={"cow": {"structure": structure}}, **made)
+    return made if order is None else made | {"data": made["data"] | {"order": {"month": order}}}
 
 
 def levels_of(table, *args, **keys):
@@ -54,7 +49,6 @@ def levels_of(table, *args, **keys):
         (["October", "Dec.", "SEPT"], ["SEPT", "October", "Dec."]),
         (["Fri", "Monday", "wed"], ["Monday", "wed", "Fri"]),
         (["1.12.2020", "3.2.2020", "10.1.2021"], ["3.2.2020", "1.12.2020", "10.1.2021"]),
-        (["low", "mid", "high"], ["high", "low", "mid"]),
         (["week 2", "day 10", "week 3"], ["day 10", "week 2", "week 3"]),
         (["F1", "F2", "F1b"], ["F1", "F1b", "F2"]),
     ],
@@ -77,7 +71,6 @@ def test_words_are_asked_about(structure, levels, likely):
         (["10", "9", "2"], ["2", "9", "10"]),
         (["0.5", "-2", "10"], ["-2", "0.5", "10"]),
         (["week 10", "Week 9", "week 2"], ["week 2", "Week 9", "week 10"]),
-        (["w1.5", "w1.25", "w10"], ["w1.25", "w1.5", "w10"]),
         (["2021-01-31", "2020-12-01", "2021-01-04"], ["2020-12-01", "2021-01-04", "2021-01-31"]),
     ],
 )
@@ -103,11 +96,6 @@ def as_enum(table):
     return table.with_columns(pl.col("month").cast(pl.Enum(["dec", *MONTHS])))
 
 
-def as_dates(table):
-    first = {month: f"2020-0{i}-01" for i, month in enumerate(MONTHS, 1)}
-    return table.with_columns(pl.col("month").replace_strict(first).str.to_date())
-
-
 @pytest.mark.parametrize("convert", [as_arrow, as_pandas, as_enum])
 def test_ordered_types_keep_their_order(convert, tmp_path):
     assert levels_of(convert(records(MONTHS))) == MONTHS
@@ -118,7 +106,9 @@ def test_ordered_types_keep_their_order(convert, tmp_path):
 
 
 def test_dates_of_a_table_have_their_order():
-    assert levels_of(as_dates(records(MONTHS))) == [f"2020-0{i}-01" for i in (1, 2, 3, 4)]
+    first = [f"2020-0{i}-01" for i in (1, 2, 3, 4)]
+    dates = records(MONTHS).with_columns(pl.col("month").replace_strict(MONTHS, first).str.to_date())
+    assert levels_of(dates) == first
 
 
 @pytest.mark.parametrize("kind", ["parquet", "feather", "stream"])
@@ -136,20 +126,22 @@ def test_ordered_dictionaries_of_files_keep_their_order(kind, tmp_path):
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
             stream.write_table(table)
     assert levels_of(str(path)) == MONTHS
-    unordered = table.set_column(
-        1, "month", table.column("month").combine_chunks().cast(pa.string()).dictionary_encode()
-    )
+    words = table.column("month").combine_chunks().cast(pa.string()).dictionary_encode()
+    unordered = table.set_column(1, "month", words)
     with pytest.raises(MmgibbsError, match="needs the order of the levels"):
         levels_of(unordered)
 
 
-def test_an_order_that_lacks_a_level_is_refused():
+def test_an_order_has_every_level_and_distances_need_numbers():
     with pytest.raises(MmgibbsError) as error:
         load_analysis(source(records(MONTHS), order=["jan", "feb", "march", "apr"]))
-    message = (
-        "data.order.month: expected every level of column 'month' (traits.milk.by), got none of 'mar', which is in"
-    )
+    message = "data.order.month: expected every level of column 'month' (traits.milk.by), got none of 'mar', which"
     assert message in str(error.value) and "'march'" in str(error.value)
+    numbers = AR1 | {"distances": "numbers"}
+    with pytest.raises(MmgibbsError, match=r"structure\.distances: found numbers, needed components that are levels"):
+        load_analysis(source(records(MONTHS), numbers, MONTHS))
+    with pytest.raises(MmgibbsError, match=r"distances: expected equal for kind: antedependence, got numbers"):
+        load_analysis(source(records(["1", "2", "4"]), {"kind": "antedependence", "distances": "numbers"}))
 
 
 def test_two_levels_have_one_order_but_for_equal_innovations():
@@ -165,21 +157,19 @@ def test_traits_that_the_file_lists_are_in_its_order():
     loaded = load_analysis(source(records(MONTHS), traits=listed))
     assert [trait.where["month"] for trait in loaded.traits] == MONTHS
     by_key = load_analysis(source(records(MONTHS), order=MONTHS))
-    assert load_analysis(
-        by_key.resolved() | {"data": by_key.resolved()["data"] | {"phenotypes": records(MONTHS)}}
-    ).traits == (by_key.traits)
+    data = by_key.resolved()["data"] | {"phenotypes": records(MONTHS)}
+    assert load_analysis(by_key.resolved() | {"data": data}).traits == by_key.traits
 
 
-@pytest.mark.parametrize("structure", [AR1, "antedependence"])
-def test_an_order_is_that_of_numbers(structure, tmp_path):
+def test_an_order_is_that_of_numbers(tmp_path):
     """The same model with months by their number: alphabetical order has another likelihood."""
     words = records(MONTHS, cows=15)
     numbers = words.with_columns(pl.col("month").replace_strict(MONTHS, ["1", "2", "3", "4"]))
 
     def log_likelihood(table, order, folder):
-        output = {"output": {"directory": str(tmp_path / folder)}}
-        mmgibbs.run(source(table, structure, order) | output, progress=False)
-        return json.loads((tmp_path / folder / "run.json").read_text())["log_likelihood"]
+        return mmgibbs.run(source(table, AR1, order), directory=tmp_path / folder, progress=False).info[
+            "log_likelihood"
+        ]
 
     by_key = log_likelihood(words, MONTHS, "key")
     assert by_key == pytest.approx(log_likelihood(numbers, None, "numbers"), abs=1e-9)
@@ -196,11 +186,10 @@ def test_traits_of_an_effect_are_in_the_order_that_it_lists(tmp_path):
     )
 
     def log_likelihood(traits, of_effect):
-        folder = tmp_path / "-".join([*traits, *of_effect])
         cow = {"traits": of_effect} if of_effect else {}
-        model = {"traits": traits, "model": {"random": {"cow": cow}}, "output": {"directory": str(folder)}}
-        mmgibbs.run(source(table, "antedependence", **model), progress=False)
-        return json.loads((folder / "run.json").read_text())["log_likelihood"]
+        analysis = source(table, "antedependence", traits=traits, model={"random": {"cow": cow}})
+        folder = tmp_path / "-".join([*traits, *of_effect])
+        return mmgibbs.run(analysis, directory=folder, progress=False).info["log_likelihood"]
 
     listed = log_likelihood(["a", "b", "c"], ["c", "a", "b"])
     assert listed == pytest.approx(log_likelihood(["c", "a", "b"], []), abs=1e-6)
@@ -224,13 +213,13 @@ def test_distances_of_numbers_are_those_of_dense_reml(tmp_path):
         return (np.linalg.slogdet(V)[1] + np.linalg.slogdet(XPX)[1] + e @ P @ e) / 2
 
     for distances, positions in (("numbers", at), ("equal", np.arange(4.0))):
-        analysis = source(table, AR1 | {"distances": distances}) | {"output": {"directory": str(tmp_path / distances)}}
-        result = mmgibbs.run(analysis, progress=False)
+        analysis = source(table, AR1 | {"distances": distances})
+        result = mmgibbs.run(analysis, directory=tmp_path / distances, progress=False)
         values = dict(result.summary.select("parameter", "mean").iter_rows())
         best = minimize(minus_log_likelihood, [1.0, 1.0, 0, 0, 0, 0], args=(positions,), options={"gtol": 1e-6})
         assert values["cow.rho"] == pytest.approx(np.tanh(best.x[1]), abs=2e-4)
         assert values["cow.var[milk|1]"] == pytest.approx(np.exp(best.x[0]), rel=1e-3)
-        said = [w for w in json.loads((tmp_path / distances / "run.json").read_text())["warnings"] if "structure" in w]
+        said = [w for w in result.info["warnings"] if "structure" in w]
         assert bool(said) == (distances == "equal")
     assert said == [
         "variances.cow.structure: ar1 counts the levels of 'month' as equally far from each other, each one step from "
@@ -250,22 +239,11 @@ def test_levels_of_several_traits_in_one_line_are_warned_of():
     assert "ar1 has the levels of several traits in one line, as 'milk|1' and 'fat|1'" in warning
 
 
-def test_distances_need_numbers():
-    numbers = AR1 | {"distances": "numbers"}
-    with pytest.raises(
-        MmgibbsError, match=r"structure\.distances: found numbers, needed components that are levels with a"
-    ):
-        load_analysis(source(records(MONTHS), numbers, MONTHS))
-    with pytest.raises(MmgibbsError, match=r"distances: expected equal for kind: antedependence, got numbers"):
-        load_analysis(source(records(["1", "2", "4"]), {"kind": "antedependence", "distances": "numbers"}))
-
-
 @pytest.mark.parametrize(
     ("levels", "numbers"),
     [
         (["1", "2.5", "-3"], (1.0, 2.5, -3.0)),
         (["week 2", "Week 10"], (2.0, 10.0)),
-        (["2nd", "3nd"], (2.0, 3.0)),
         (["1", "1.0"], None),
         (["week 2", "day 10"], None),
         (["2019/20", "2020/21"], None),

@@ -1,4 +1,4 @@
-"""Numbers with separators: read as the analysis states, refused with the reason, questioned where they are odd."""
+"""Numbers with separators: read as the analysis states, or where they can be nothing else; questioned or refused."""
 
 import numpy as np
 import polars as pl
@@ -6,6 +6,7 @@ import pytest
 from helpers.analyses import analysis, fixed
 
 from mmgibbs.config import load_config
+from mmgibbs.data.decimal_commas import commas_as_points, deciding_cell
 from mmgibbs.data.number_format import explain_no_number, find_points_of_thousands, parse_column
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.regression import read_regression
@@ -37,14 +38,11 @@ def test_points_that_may_separate_thousands(cells, first, span):
     [
         ["1.157", "1.070", "0.892"],  # a number below 1
         ["115", "107.006", "89.206", "93"],  # rounded
-        ["35.250", "42.125", "600", "550"],  # calves and cows
         ["4.250", "3.975", "70", "68"],  # lambs and ewes
         ["1.157", "1.07", "892"],  # two decimals
         ["1.157", "892", "1204"],  # a thousand without a point
         ["1.157", "0", "0", "0", "2.310"],  # zeros
-        ["892", "901"],
         ["1.157", "1.070"],  # nothing says what the points are
-        [None, "NA"],
     ],
 )
 def test_decimals_are_left_alone(cells):
@@ -81,12 +79,8 @@ def test_stated_thousands_are_read():
     ("cells", "decimal", "values"),
     [
         (["115,763", "-9,5", "3"], ",", [115.763, -9.5, 3]),
-        (["115,763", "9,500", "3"], ".", [115763, 9500, 3]),
         (["1,205.5", "1,205,300", ".5", "NA"], ".", [1205.5, 1205300, 0.5, None]),
         (["1.205,5", "12.000", "1,5"], ",", [1205.5, 12000, 1.5]),
-        (["1 205,5", "12\u00a0000", "1\u202f234"], ",", [1205.5, 12000, 1234]),
-        (["1'205.5", "12\u2019000", "7"], ".", [1205.5, 12000, 7]),
-        (["1.5", "115.763", "1e3"], ".", [1.5, 115.763, 1000]),
         # another column of the same table shows what its points or commas are
         (["1.5", "12.00", "1.234"], ",", [1.5, 12, 1.234]),
         (["1,5", "12,0000", "1,234"], ".", [1.5, 12, 1.234]),
@@ -105,18 +99,14 @@ def test_numbers_with_the_stated_decimal_mark(cells, decimal, values):
     [
         ("115,763", "the comma may be decimal (115.763) or separate thousands (115763): write data.decimal: ','"),
         ("1,205.5", "commas separate thousands (1205.5): write data.decimal: '.'"),
-        ("1,205,300", "commas separate thousands (1205300): write data.decimal: '.'"),
         ("1.205,5", "points separate thousands (1205.5): write data.decimal: ','"),
-        ("1.205.300", "points separate thousands (1205300): write data.decimal: ','"),
         ("1 205", "blanks separate thousands (1205): write data.decimal: '.'"),
         ("1\u00a0205,5", "blanks separate thousands (1205.5): write data.decimal: '.'"),
         ("1'205", "apostrophes separate thousands (1205): write data.decimal: '.'"),
         ("\u22123.5", "its sign is a dash and not a minus"),
         ("<0.5", "a value that is only known to lie above or below a limit belongs to a trait of type: censored"),
         ("12.5 kg", "a unit is behind the number"),
-        ("98%", "a unit is behind the number"),
         ("8..3", ""),
-        ("12b", ""),
         ("none", ""),
     ],
 )
@@ -172,3 +162,69 @@ def test_a_regression():
     assert found.response.tolist() == [1.205, 1.19, 2.25] and found.predictors[:, 0].tolist() == [1157, 892, 1070]
     tree["data"]["decimal"] = "."
     assert read_regression(load_config(tree)).response.tolist() == [1205, 1190, 2250]
+
+
+COMMAS = """animal;herd;gain;size
+a;9,5;1205,25;1,205
+b;9,5;1190;2,411
+c;10;;1,377
+d;10;-3,5;2,004
+"""
+
+
+def test_decimal_commas_are_points_where_they_can_be_nothing_else(tmp_path):
+    path = tmp_path / "records.csv"
+    path.write_text(COMMAS.replace("\n", "\r\n"))
+    prepared = prepare(analysis(path, ["gain"], {"herd": fixed("herd", traits=["gain"])}))
+    assert sorted(prepared.design.y[:, 0] - prepared.design.y[:, 0].min()) == pytest.approx([0.0, 1193.5, 1208.75])
+    assert set(prepared.levels[0].ids) == {"9,5", "10"}  # classes stay as they are written
+    assert prepared.design.notes[0] == "records.csv: commas are decimal points in 'gain' (row 2: 1205,25)"
+    with pytest.raises(DataError, match="found '1,205' in column 'size'"):  # 1.205 or 1205
+        prepare(analysis(path, ["size"]))
+    path.write_text(COMMAS.replace("1190", "1190.5"))
+    with pytest.raises(DataError, match="found '1205,25' in column 'gain'"):  # points and commas
+        prepare(analysis(path, ["gain"]))
+
+
+def test_one_odd_cell_does_not_turn_thousands_into_points(tmp_path):
+    path = tmp_path / "records.csv"
+    path.write_text("gain\n9,850\n10,120\n8,975\n11,2\n".replace("\n", ";a\n"))
+    with pytest.raises(DataError, match="row 2: found '9,850' in column 'gain'"):
+        prepare(analysis(path, ["gain"]))
+    path.write_text("gain\n9,850\n10,120\n8,975\n0,2\n".replace("\n", ";a\n"))
+    (note, *_) = prepare(analysis(path, ["gain"])).design.notes
+    assert note == "records.csv: commas are decimal points in 'gain' (row 5: 0,2)"
+
+
+def test_decimal_commas_of_a_regression(tmp_path):
+    path = tmp_path / "records.csv"
+    path.write_text("y;x;count\n1,5;0,25;1\n2;-1,5;2\n3,25;1;3\n")
+    model = {"plugin": "lasso", "response": "y", "predictors": ["x", "count"]}
+    found = read_regression(load_config({"name": "r", "data": {"phenotypes": str(path)}, "model": model}))
+    assert found.response.tolist() == [1.5, 2.0, 3.25] and found.predictors[:, 0].tolist() == [0.25, -1.5, 1.0]
+    assert found.notes == ("records.csv: commas are decimal points in 'y' (row 2: 1,5), 'x' (row 2: 0,25)",)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [(["1,5", "2", None], ["1.5", "2", None]), (["1,5", "NA", ""], ["1.5", "NA", ""]),
+     ([",5", "1,205"], [".5", "1.205"]),
+     (["1,205"], None), (["1,5", "b"], None), (["1,5,2"], None), (["1", "2"], None), (["0,205"], ["0.205"]),
+     (["1,5", "1e3"], None), (["9,850", "10,120", "8,975", "11,2"], None), (["9,850", "11,2"], ["9.850", "11.2"]),
+     (["9,850", "10,120", "-,2"], ["9.850", "10.120", "-.2"]), (["9,850", "10,120", "0,2"], ["9.850", "10.120", "0.2"]),
+     (["9,850", "10,120", "11,2001"], ["9.850", "10.120", "11.2001"]), (["9,850", "10,120", "10,2"], None)],
+)  # fmt: skip
+def test_which_commas_are_decimal_points(values, expected):
+    text, absent = pl.Series("x", values, pl.String), {"", "NA"}
+    is_decimal = deciding_cell(text, absent) is not None
+    assert (commas_as_points(text, absent).to_list() if is_decimal else None) == expected
+
+
+def test_decimal_commas_within_quotation_marks(tmp_path):
+    """A table with commas between its columns has its decimal commas in quoted cells."""
+    path = tmp_path / "records.csv"
+    path.write_text('animal,gain,age\na,"1205,25","3,5"\nb,1190,"4,5"\nc,"1180,5",4\n')
+    prepared = prepare(analysis(path, ["gain"], {"age": fixed("age", "covariate", traits=["gain"])}))
+    assert sorted(prepared.design.y[:, 0] - prepared.design.y[:, 0].min()) == pytest.approx([0.0, 9.5, 24.75])
+    (note,) = [n for n in prepared.design.notes if "decimal points" in n]
+    assert note == "records.csv: commas are decimal points in 'gain' (row 2: 1205,25), 'age' (row 2: 3,5)"

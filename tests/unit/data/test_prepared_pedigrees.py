@@ -14,13 +14,8 @@ from mmgibbs.errors import DataError
 
 
 def direct_maternal(files, frame, animal="animal", **data):
-    effects = {
-        "genetic": random(
-            "pedigree",
-            direct=effect(animal, traits=["y"]),
-            maternal=effect("dam", traits=["y"], unknown_level=data.pop("unknown_level", "error")),
-        )
-    }
+    maternal = effect("dam", traits=["y"], unknown_level=data.pop("unknown_level", "error"))
+    effects = {"genetic": random("pedigree", direct=effect(animal, traits=["y"]), maternal=maternal)}
     effects["environment"] = random(_=effect("dam", traits=["y"], unknown_level="omit"))
     return analysis(frame, ["y"], random=effects, pedigree=files / "pedigree.csv", **data)
 
@@ -32,10 +27,8 @@ def test_the_dam_of_the_records_animal(files, column, other):
     frame = pl.DataFrame({column: ["calf1", "calf4", "calf3"], other: ["cow", "cow", "cow"], "y": [1.0, 2, 3]})
     p = prepare(direct_maternal(files, frame, column))
     assert ids_of_records(p, "genetic", 1) == ["cow", "calf2", "calf2"]
-    assert ids_of_records(p, "environment") == ["cow", "calf2", "calf2"] and labels(p, "environment").ids.to_list() == [
-        "calf2",
-        "cow",
-    ]
+    assert ids_of_records(p, "environment") == ["cow", "calf2", "calf2"]
+    assert labels(p, "environment").ids.to_list() == ["calf2", "cow"]
 
 
 def test_a_column_of_that_name_goes_before_the_pedigree(files):
@@ -46,14 +39,8 @@ def test_a_column_of_that_name_goes_before_the_pedigree(files):
 
 def test_a_sire_model_takes_sires_by_the_column_animal(files):
     frame = pl.DataFrame({"animal": ["calf1", "calf3"], "y": [1.0, 2]})
-    p = prepare(
-        analysis(
-            frame,
-            ["y"],
-            random={"sire": random("pedigree", _=effect("sire", traits=["y"]))},
-            pedigree=files / "pedigree.csv",
-        )
-    )
+    sire = {"sire": random("pedigree", _=effect("sire", traits=["y"]))}
+    p = prepare(analysis(frame, ["y"], random=sire, pedigree=files / "pedigree.csv"))
     assert ids_of_records(p, "sire") == ["bull", "calf1"]
 
 
@@ -128,8 +115,6 @@ def test_a_pedigree_that_no_effect_needs_is_not_read(files):
     assert warning.endswith("write model.random.genetic: {level: COLUMN, relationship: pedigree}")
 
 
-# ------------------------------------------------------------------------------------------------ unknown-parent groups
-
 GROUPS = """id,sire,dam,origin
 a,0,0,west
 b,0,0,east
@@ -149,16 +134,8 @@ def test_unknown_parent_groups(tmp_path, kind, model):
     rng = np.random.default_rng(4)
     animal = list("dfgefdbcegf")
     n = len(animal)
-    frame = pl.DataFrame(
-        {
-            "animal": animal,
-            "herd": rng.integers(0, 2, n),
-            "t": rng.normal(size=n),
-            "one": np.ones(n),
-            "y": rng.normal(size=n),
-            "z": rng.normal(size=n),
-        }
-    )
+    frame = pl.DataFrame({"animal": animal, "herd": rng.integers(0, 2, n), "t": rng.normal(size=n), "one": np.ones(n)})
+    frame = frame.with_columns(y=rng.normal(size=n), z=rng.normal(size=n))
     direct = effect("animal", traits=["y", "z"])
     effects = {
         "direct": {"direct": direct},
@@ -172,10 +149,8 @@ def test_unknown_parent_groups(tmp_path, kind, model):
     g = term(p, "genetic")
     k = g.n_components
     assert (g.n_groups, g.n_levels, g.groups_fixed) == (3, 10, kind == "fixed")
-    assert (
-        labels(p, "genetic").ids.to_list()[7:] == list(p.pedigree.groups)
-        and labels(p, "genetic").group.tolist() == [False] * 7 + [True] * 3
-    )
+    assert labels(p, "genetic").ids.to_list()[7:] == list(p.pedigree.groups)
+    assert labels(p, "genetic").group.tolist() == [False] * 7 + [True] * 3
     assert np.isnan(labels(p, "genetic").inbreeding[7:]).all() and g.n_prior_levels == (7 if kind == "fixed" else 10)
     equations = dense.build(p.design, [None, np.eye(k) + 0.2], np.eye(2))
     assert np.linalg.matrix_rank(equations.C) == equations.size

@@ -80,30 +80,6 @@ def test_an_intercept_takes_the_place_of_the_reference_level():
     assert result.independent[2].ravel().tolist() == [False, True, True]
 
 
-def test_disconnected_classes_lose_a_level_each():
-    herd = np.repeat([0, 1, 2, 3], 6).astype(np.int32)
-    year = np.concatenate([np.tile([0, 1, 2], 4), np.tile([3, 4, 5], 4)]).astype(np.int32)
-    result = check([Columns(herd, 4), Columns(year, 6)])
-    assert (result.independent[0].sum() + result.independent[1].sum()) == 8
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.integers(2, 40), st.integers(2, 12))
-def test_a_class_too_large_for_the_full_check(seed, n, q):
-    """Two classes: the connected parts of their graph tell the rank exactly."""
-    rng = np.random.default_rng(seed)
-    one, other = (
-        Columns(rng.integers(0, q + 3, n).astype(np.int32), q + 3),
-        Columns(rng.integers(0, q, n).astype(np.int32), q),
-    )
-    limit, rank.DENSE_COLUMNS = rank.DENSE_COLUMNS, 1
-    try:
-        result = check([one, other])
-    finally:
-        rank.DENSE_COLUMNS = limit
-    assert result.checked_apart == (1,)
-
-
 def test_one_level_of_each_part_of_a_large_class_goes(monkeypatch):
     """Herds 0 and 1 with years 0-2, herds 2 and 3 with years 3-5: the reference, and the first of the other part."""
     monkeypatch.setattr(rank, "DENSE_COLUMNS", 1)

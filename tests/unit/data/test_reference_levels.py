@@ -6,7 +6,6 @@ import pytest
 from helpers.analyses import analysis, effect, fixed, random
 from reference import dense
 
-from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.engines.direct.standard_errors import posterior_sd
 from mmgibbs.errors import ConfigError, DataError
@@ -18,14 +17,8 @@ R = np.array([[1.0]])
 def table(years, herds=("h2", "h10", "h1"), n=90, seed=3):
     """Records of every herd and sex in each of the years; the effects of years do not depend on which there are."""
     rng = np.random.default_rng(seed)
-    frame = pl.DataFrame(
-        {
-            "year": [years[i % len(years)] for i in range(n)],
-            "herd": rng.choice(herds, n),
-            "sex": rng.choice(["M", "F"], n),
-            "x": rng.normal(5, 1, n),
-        }
-    )
+    classes = {"year": [years[i % len(years)] for i in range(n)], "herd": rng.choice(herds, n)}
+    frame = pl.DataFrame(classes | {"sex": rng.choice(["M", "F"], n), "x": rng.normal(5, 1, n)})
     y = 80 + 3 * frame["x"] + frame["year"].cast(pl.Float64) % 7 + frame["herd"].str.len_chars()
     return frame.with_columns(y=y + 5 * (frame["sex"] == "M").cast(pl.Float64))
 
@@ -126,7 +119,7 @@ def test_stated_references_of_all_effects_give_the_mean_to_an_intercept():
         analysis(frame, ["y"], model, intercept=False)
 
 
-def test_what_is_no_level_is_refused_with_the_levels():
+def test_what_is_no_level_or_group_is_refused_with_those_that_are():
     with pytest.raises(DataError) as error:
         prepare(analysis(table(YEARS), ["y"], effects("herd", "year", year={"reference": "2005"})))
     assert str(error.value) == (
@@ -135,6 +128,14 @@ def test_what_is_no_level_is_refused_with_the_levels():
     many = table([str(year) for year in range(1990, 2005)])
     with pytest.raises(DataError, match="'1999' and 5 more"):
         prepare(analysis(many, ["y"], effects("herd", "year", year={"reference": "2005"})))
+    with pytest.raises(DataError) as error:
+        breeding_values(PEDIGREE, reference="nord")
+    assert str(error.value) == (
+        "data.groups.reference: found 'nord', which is not a level; the groups are 'east', 'south', 'west'"
+    )
+    assert breeding_values(PEDIGREE, reference="WEST")[1]["west"] == 0.0
+    with pytest.raises(ConfigError, match="data.groups.reference: cannot be combined with effect: random"):
+        breeding_values(PEDIGREE, effect="random", reference="west")
 
 
 @pytest.mark.parametrize(
@@ -154,10 +155,8 @@ def test_a_stated_reference_without_records_of_a_trait_is_a_warning():
     both = {"herd": fixed("herd", traits=["y", "z"]), "year": fixed("year", traits=["y", "z"], reference="2000")}
     prepared = prepare(analysis(frame, ["y", "z"], both))
     assert prepared.references["fixed"] == {"year": {"y": "2000", "z": "1998"}}
-    assert (
-        "model.fixed.year.reference: level '2000' has no records of z; its solutions are differences from '1998'"
-        in prepared.warnings
-    )
+    said = "model.fixed.year.reference: level '2000' has no records of z; its solutions are differences from '1998'"
+    assert said in prepared.warnings
     assert "reference level of year, z: 1998" in prepared.design.notes
     assert not prepare(analysis(frame, ["y"], {"year": fixed("year", traits=["y"], reference="2000")})).warnings
 
@@ -196,8 +195,6 @@ def test_standard_errors_are_those_of_differences_from_the_reference():
     assert posterior_sd(design, [None] * 4, R)[at][0, 0] == 0.0 < posterior_sd(design, [None] * 4, R)[at][1, 0]
 
 
-# ------------------------------------------------------------------------------------------------ groups
-
 PEDIGREE = """id,sire,dam,birth,origin
 a,,,2001,west
 b,,,1999,east
@@ -218,18 +215,9 @@ def breeding_values(pedigree, animals="defghicba" * 3, seed=1, **groups):
     order = {name: i for i, name in enumerate(pedigree["id"])}
     y = [10.0 + order[name] % 3 + rng.normal() for name in names]
     frame = pl.DataFrame({"animal": names, "herd": [f"h{i % 2}" for i in range(len(names))], "y": y})
-    a = load_config(
-        {
-            "data": {"phenotypes": frame, "pedigree": pedigree}
-            | {"groups": {"column": "origin", "effect": "fixed"} | groups},
-            "traits": ["y"],
-            "model": {
-                "fixed": {"herd": {}},
-                "random": {"genetic": random("pedigree", _=effect("animal", traits=["y"]))},
-            },
-        }
-    )
-    prepared = prepare(a)
+    genetic = {"genetic": random("pedigree", _=effect("animal", traits=["y"]))}
+    groups = {"column": "origin", "effect": "fixed"} | groups
+    prepared = prepare(analysis(frame, ["y"], {"herd": {}}, genetic, pedigree=pedigree, groups=groups))
     equations = dense.build(prepared.design, [None, np.array([[0.5]])], R)
     theta = prepared.design.to_original_scale(equations.theta(equations.solution))
     return prepared, dict(zip(prepared.levels[1].ids.to_list(), theta[1][:, 0].tolist(), strict=True))
@@ -251,17 +239,6 @@ def test_a_new_group_leaves_the_base():
     _, after = breeding_values(PEDIGREE + "z,,,2010,another\n")
     assert after["another"] == 0.0  # no record says anything of it: aliased, and said so
     assert {name: after[name] for name in before} == pytest.approx(before, abs=1e-8)
-
-
-def test_a_group_that_is_none_is_refused_with_the_groups():
-    with pytest.raises(DataError) as error:
-        breeding_values(PEDIGREE, reference="nord")
-    assert str(error.value) == (
-        "data.groups.reference: found 'nord', which is not a level; the groups are 'east', 'south', 'west'"
-    )
-    assert breeding_values(PEDIGREE, reference="WEST")[1]["west"] == 0.0
-    with pytest.raises(ConfigError, match="data.groups.reference: cannot be combined with effect: random"):
-        breeding_values(PEDIGREE, effect="random", reference="west")
 
 
 def test_groups_by_age():

@@ -136,22 +136,6 @@ def test_the_solution_returns_to_the_users_scale(name):
 
 
 @pytest.mark.parametrize(
-    "name, part",
-    [
-        ("classes and quadratic", "shifts"),
-        ("classes and quadratic", "rescale"),
-        ("classes and quadratic", "offsets"),
-        ("slopes in a class with a level set to 0", "shifts"),
-        ("slopes in the largest class", "shifts"),
-    ],
-)
-def test_without_one_step_it_does_not(name, part):
-    prepared, theta, expected = solutions(name)
-    broken = replace(prepared.design, **{part: ()})
-    assert not all(np.allclose(f, e, rtol=1e-6) for f, e in zip(broken.to_original_scale(theta), expected))
-
-
-@pytest.mark.parametrize(
     "name",
     ["classes and quadratic", "slopes in the largest class", "slopes in a class with a level set to 0", "legendre"],
 )

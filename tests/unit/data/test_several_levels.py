@@ -29,9 +29,7 @@ PEDIGREE = pl.DataFrame({"animal": list("abcdef"), "sire": ["0"] * 5 + ["a"], "d
 
 
 def keys(social, relationship="pedigree", records=RECORDS):
-    random = {
-        "genetic": {"relationship": relationship, "effects": {"direct": {"level": "animal"}, "social": social}},
-    }
+    random = {"genetic": {"relationship": relationship, "effects": {"direct": {"level": "animal"}, "social": social}}}
     return {
         "name": "pens",
         "data": {"phenotypes": records} | ({"pedigree": PEDIGREE} if relationship == "pedigree" else {}),
@@ -138,11 +136,7 @@ def test_solutions_are_those_of_dense_equations(tmp_path):
         ({"level": {"pen": "pen"}}, "level.pen", "unknown key"),
         ({"level": {"of": "animal"}}, "level.group", "missing"),
         ({"mates": {"pen": "pen"}}, "mates.pen", "unknown key"),
-        (
-            {"level": {"group": "pen"}, "weight": "w1"},
-            "weight",
-            "it belongs within level: {group: COLUMN, weight: ...}",
-        ),
+        ({"level": {"group": "pen"}, "weight": "w1"}, "weight", "it belongs within level: {group: COLUMN, weight:"),
         ({"level": "pen", "group": "pen"}, "group", "it belongs within level: {group: COLUMN}"),
         ({"level": ["m1", "m2"], "covariates": ["days"]}, "level", "cannot be combined with covariates"),
         ({"level": ["m1"], "mates": {"group": "pen"}}, "level", "cannot be combined with mates"),
@@ -181,35 +175,19 @@ def test_rows_without_a_group_are_named_by_its_column():
 
 def test_a_record_without_a_weight_for_its_mates_is_refused():
     lacking = RECORDS.with_columns(days=pl.when(pl.col("animal") != "d").then("days"))
-    with pytest.raises(
-        DataError, match=r"row 4: found no value in column 'days' \(.*level.weight\); .*; 0 leaves them out"
-    ):
+    with pytest.raises(DataError, match=r"row 4: found no value in column 'days' \(.*level.weight\); .*; 0 leaves"):
         prepare(analysis({"level": {"group": "pen", "weight": "days"}, "unknown_level": "omit"}, records=lacking))
-
-
-def test_columns_that_are_not_there_are_named_with_their_key():
-    for level, place in (({"group": "cage"}, "level.group"), ({"group": "pen", "of": "sow"}, "level.of")):
-        with pytest.raises(DataError, match=rf"no column '(cage|sow)' \(model.random.genetic.effects.social.{place}\)"):
-            prepare(analysis({"level": level}))
 
 
 def test_records_without_any_level_and_levels_without_weight_are_refused_by_row():
     with pytest.raises(DataError, match=r"row 6.*m1 \+ m2"):
         prepare(analysis({"level": ["m1", "m2"]}))
     lacking = RECORDS.with_columns(w1=pl.when(pl.col("animal") != "a").then("w1"))
-    with pytest.raises(
-        DataError, match="no value in column 'w1' .* needed a number for every level of a record; 0 leav"
-    ):
+    with pytest.raises(DataError, match="no value in column 'w1' .* needed a number for every level of a record; 0"):
         prepare(analysis({"level": ["m1", "m2"], "weights": ["w1", "w2"], "unknown_level": "omit"}, records=lacking))
-    with pytest.raises(DataError, match="there is no column 'cage'"):
-        prepare(analysis({"level": {"group": "cage"}}))
-
-
-def test_a_completed_file_reads_as_it_was_written():
-    for social in ({"level": ["m1", "m2"], "weights": ["w1", "w2"]}, {"level": {"group": "pen", "dilution": 0.5}}):
-        read = analysis(social)
-        again = load_analysis(keys(social) | {"model": read.as_file()["model"]})
-        assert again.model == read.model
+    for level, place in (({"group": "cage"}, "level.group"), ({"group": "pen", "of": "sow"}, "level.of")):
+        with pytest.raises(DataError, match=rf"no column '(cage|sow)' \(model.random.genetic.effects.social.{place}\)"):
+            prepare(analysis({"level": level}))
 
 
 def test_the_total_heritability_and_the_variance_of_records(tmp_path):

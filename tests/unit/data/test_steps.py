@@ -1,7 +1,5 @@
 """Steps of rows, columns and times: one for all classes, from all distances, stated in run.json and in messages."""
 
-import json
-
 import numpy as np
 import polars as pl
 import pytest
@@ -51,12 +49,8 @@ def dense_reml(y, X, correlate, start):
         return 2 * np.log(np.diag(L)).sum() + np.linalg.slogdet(Z.T @ Z)[1] + (n - p) * np.log(rest), rest / (n - p)
 
     inside = lambda x: np.all(np.abs(x) < 0.995)
-    best = minimize(
-        lambda x: parts(x)[0] if inside(x) else 1e10,
-        start,
-        method="Nelder-Mead",
-        options={"xatol": 1e-8, "fatol": 1e-10},
-    )
+    criterion, options = lambda x: parts(x)[0] if inside(x) else 1e10, {"xatol": 1e-8, "fatol": 1e-10}
+    best = minimize(criterion, start, method="Nelder-Mead", options=options)
     return parts(best.x)[1], best.x
 
 
@@ -75,10 +69,8 @@ def of_times(records, parameters):
 
 
 def parameters_of(records, relationship, tmp_path, **keys):
-    analysis = source(records, relationship, **keys) | {"output": {"directory": str(tmp_path / "run")}}
-    result = mmgibbs.run(analysis, progress=False)
-    record = json.loads((tmp_path / "run" / "run.json").read_text())
-    return dict(result.summary.select("parameter", "mean").iter_rows()), record
+    result = mmgibbs.run(source(records, relationship, **keys), directory=tmp_path / "run", progress=False)
+    return dict(result.summary.select("parameter", "mean").iter_rows()), result.info
 
 
 def test_two_near_times_bound_no_other_correlation(tmp_path):
@@ -113,7 +105,7 @@ def test_a_single_pair_of_times_is_questioned_where_it_is_far_nearer_than_others
 def test_a_slip_of_times_misleads_no_start_of_a_random_effect(tmp_path):
     """Over a step of .01 the default start .5 is a correlation of 0 over an hour, from which nothing rises."""
     rng = np.random.default_rng(4)
-    records = series(np.arange(8.0), 0.8, rng, cows=20)
+    records = series(np.arange(8.0), 0.8, rng, cows=14)
     records = records.with_columns(pl.col("y") + 0.5 * rng.standard_normal(records.height))
     near = records.filter(cow="c1", hour=3.0).with_columns(pl.col("hour") + 0.01, pl.col("y") + 0.3)
     records = pl.concat([records, near])
@@ -150,7 +142,7 @@ def test_the_step_is_one_for_all_classes(tmp_path):
     """Class A is read every hour, B every two: both correlations are over one hour, those of dense REML of each."""
     rng = np.random.default_rng(5)
     read = {"A": np.arange(10.0), "B": np.arange(0.0, 20.0, 2.0)}
-    parts = [series(times, 0.8, rng).with_columns(site=pl.lit(site)) for site, times in read.items()]
+    parts = [series(times, 0.8, rng, cows=6).with_columns(site=pl.lit(site)) for site, times in read.items()]
     values, record = parameters_of(pl.concat(parts), TIMES, tmp_path, by="site")
     for site, records in zip(read, parts, strict=True):
         X = np.ones((records.height, 1))
@@ -231,15 +223,12 @@ def test_a_row_and_a_trial_that_are_numbered_in_another_way_are_warned_of():
     assert "the rows of 'U' (by 10) are numbered in longer steps than 1" in warning
 
 
-def test_times_that_are_next_to_one_are_refused():
+def test_times_and_distances_are_compared_in_steps():
     records = pl.DataFrame({"cow": ["a"] * 4, "hour": [0.0, 1, 2, 3], "y": [1.0, 2, 4, 3]})
     with pytest.raises(DataError, match=r"found times 0 and 1 in column 'hour'.*less than a billionth of a step"):
         prepared(records, TIMES | {"step": 1e10})
     near = records.with_columns(pl.col("hour").replace(1.0, 1e-12))
     assert prepared(near, TIMES).counts["steps"] == {"residual": {"hour": 1e-12}}
-
-
-def test_distances_of_decimal_fractions_are_one_distance():
     records = pl.DataFrame({"cow": ["a"] * 5 + ["b"] * 5, "hour": [0.1, 0.2, 0.3, 0.4, 0.5] * 2, "y": np.arange(10.0)})
     found = prepared(records, TIMES)
     assert found.counts["steps"] == {"residual": {"hour": 0.1}} and found.warnings == ()
@@ -275,32 +264,25 @@ def test_words_without_an_order_and_levels_that_it_lacks_are_refused():
     with pytest.raises(DataError, match=asked + r"\{'day': \['mon', 'wed', 'sun'\]\}, from first to last"):
         prepared(records, TIMES | {"time": "day"})
     weeks = records.with_columns(day=pl.Series(["week 10", "week 2", "week 1"]))
-    with pytest.raises(
-        DataError, match=r"as 1 for 'week 1', or data\.order: \{'day': \['week 1', 'week 2', 'week 10'\]\}"
-    ):
+    with pytest.raises(DataError, match=r"as 1 for 'week 1', or data\.order: \{'day': \['week 1', 'week 2', 'week"):
         prepared(weeks, TIMES | {"time": "day"})
-    with pytest.raises(
-        DataError, match=r"row 1: found 'wed' in column 'day'.*needed a level that data\.order\.day lists"
-    ):
+    with pytest.raises(DataError, match=r"row 1: found 'wed' in column 'day'.*needed a level that data\.order\.day"):
         prepared(records, TIMES | {"time": "day"}, order={"day": ["sun", "mon"]})
     with pytest.raises(DataError, match=r"there is no column 'month' \(data\.order\.month\)"):
         prepared(records, TIMES | {"time": "day"}, order={"day": WEEK, "month": ["jan", "feb"]})
 
 
-@pytest.mark.parametrize("random", [False, True])
-@pytest.mark.parametrize("column", ["cow", "hour", "trial", "row", "column"])
-def test_an_empty_cell_is_refused_by_row(random, column):
-    field_of = field(range(1, 5), range(1, 4)).with_columns(cow="trial", hour=pl.col("row") * 10 + pl.col("column"))
+@pytest.mark.parametrize(
+    ("column", "random"),
+    [("cow", False), ("hour", True), ("trial", False), ("row", True), ("column", False), ("site", False)],
+)
+def test_an_empty_cell_is_refused_by_row(column, random):
+    hour = pl.col("row") * 10 + pl.col("column")
+    field_of = field(range(1, 5), range(1, 4)).with_columns(cow="trial", site=pl.col("row") % 2, hour=hour)
     records = field_of.with_columns(pl.when(pl.int_range(pl.len()) != 6).then(column).alias(column))
     relationship = TIMES if column in ("cow", "hour") else FIELD
     with pytest.raises(DataError, match=rf"row 7: found no (known level|value) in column '{column}'"):
-        prepared(records, relationship, random=random)
-
-
-def test_an_empty_class_of_residuals_is_refused_by_row():
-    records = field(range(1, 5), range(1, 4)).with_columns(site=pl.Series(["A"] * 6 + [None] + ["B"] * 5))
-    with pytest.raises(DataError, match=r"row 7: found no value in column 'site'"):
-        prepared(records, FIELD, by="site")
+        prepared(records, relationship, random=random, by=None if column != "site" else "site")
 
 
 @pytest.mark.parametrize(
@@ -318,9 +300,7 @@ def test_a_number_that_means_a_missing_value_is_no_time():
     records = pl.DataFrame({"cow": ["a"] * 4, "hour": ["0.0", "1", "2", "4"], "y": [1.0, 2, 4, 3]})
     analysis = source(records, TIMES, random=True)
     analysis["data"]["missing"] = ["", "0"]
-    with pytest.raises(
-        DataError, match=r"row 1: found no value in column 'hour' \(model\.random\.e\.relationship\.time\)"
-    ):
+    with pytest.raises(DataError, match=r"row 1: found no value in column 'hour'"):
         prepare(load_config(analysis))
 
 

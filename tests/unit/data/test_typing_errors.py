@@ -38,12 +38,6 @@ def test_bad_cells_among_decimal_commas_are_named(tmp_path, stated):
     assert more[-1].endswith("; where - and #N/A mean a missing value, write data.missing: ['', 'NA', '-', '#N/A']")
 
 
-def test_points_among_decimal_commas_are_named(tmp_path):
-    path = write(tmp_path, with_cells(["210.5"]))
-    with pytest.raises(DataError, match=r"^records.csv row 42: found '210.5' in column 'w'"):
-        prepare(analysis(path, ["w"]))
-
-
 def test_typing_errors_decide_nothing():
     """A fifth of the values at most; more are another kind of column."""
     text = pl.Series("w", with_cells(["x", "y"]))
@@ -71,15 +65,11 @@ def test_a_lost_decimal_mark(tmp_path, cells, rows, meant, point):
         assert "the 40 that have one, from 100 to 217.9" in said[0]
 
 
-def test_whole_numbers_beside_decimals_lose_no_mark():
+def test_whole_numbers_and_numbers_of_three_digits_lose_no_mark():
     rng = np.random.default_rng(1)
     values = np.round(np.exp(rng.normal(5, 1, 500)), 1)  # skewed, a tenth whole
     text = pl.Series("w", [f"{v:g}" for v in values])
     assert find_lost_marks(text, text.cast(pl.Float64)) is None
-
-
-def test_numbers_of_three_digits_lose_no_mark():
-    """As R's signif and Python's %.3g write them: large ones without decimals, many of these among the largest."""
     values = np.exp(np.random.default_rng(1).normal(2.5, 0.8, 2000))
     text = pl.Series("w", [f"{v:.3g}" for v in values])
     numbers = text.cast(pl.Float64)
