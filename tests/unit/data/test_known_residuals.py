@@ -114,7 +114,7 @@ def test_traits_by_environment(stage_one):
 def test_draws_are_those_of_the_likelihood(samples, stage_one):
     """Engine marginal; the slow draws against the posterior under a flat prior on a grid."""
     folder, means = stage_one
-    sampler = {"method": "gibbs", "samples": samples, "burn_in": samples // 8, "chains": 2, "seed": 3}
+    sampler = {"method": "gibbs", "samples": samples, "burn_in": max(samples // 8, 100), "chains": 2, "seed": 3}
     result = estimate(folder, means, path(folder, "both"), **sampler)
     assert result.info["engine"] == "marginal" and result.solutions.filter(term="trait")["mean"].is_finite().all()
     if samples == 80:
