@@ -80,9 +80,9 @@ from mmgibbs.sampler.markers.priors.ridge import Ridge
 
 QUICK = Length(sets=150)
 SHORT = Length(sets=40, draws=15, thin=3, burn_in=30)  # of sweeps that take long
-ROUNDS = Length(sets=50, draws=12, thin=2, burn_in=20)  # of several rounds in a sweep
+ROUNDS = Length(sets=40, draws=12, thin=2, burn_in=20)  # of several rounds in a sweep
 MARGINAL = Length(sets=100, draws=20, thin=5, burn_in=80)
-MARKERS = Length(sets=50, thin=10, burn_in=80)
+MARKERS = Length(sets=50, thin=8)
 JOINT = MARKERS._replace(sets=40)
 NU, SIZE = 5.0, np.array([1.0, 1.5, 2.0])  # of half-t priors
 Effect = models.Effect
