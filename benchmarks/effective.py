@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmgibbs.bench.steps import timed_steps
+from mmgibbs.bench.evaluation import timed_steps
 from mmgibbs.engines.base import Engine
 from mmgibbs.models.covariance import CovarianceModel, blocks_recorded_together, full_block
 from mmgibbs.models.design import Design

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config.genotypes import Genotypes
-from mmgibbs.data.genotypes.file import GenotypeFile
+from mmgibbs.data.genotypes.file_format import GenotypeFile
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import ConfigError, DataError, option, option_name
 from mmgibbs.runs.model_of_run import RunModel

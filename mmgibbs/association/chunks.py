@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from mmgibbs.data.natural_order import natural
+from mmgibbs.data.levels import natural
 from mmgibbs.errors import ConfigError, Stopped, option
 from mmgibbs.machine.files import remove_files, replaced_file
 from mmgibbs.machine.signals import StopSignals

@@ -96,7 +96,7 @@ def main(args: argparse.Namespace) -> None:
     from mmgibbs.association.files import default_folder
     from mmgibbs.association.run import gwas
     from mmgibbs.association.words import describe_association
-    from mmgibbs.report.printed import can_write_page, print_notes
+    from mmgibbs.report.render import can_write_page, print_notes
     from mmgibbs.runs.other_genotypes import OPTIONS
 
     has_page = not args.no_report and can_write_page("gwas.html")
@@ -161,7 +161,7 @@ def add_finemap_arguments(parser: argparse.ArgumentParser) -> None:
 def finemap_command(args: argparse.Namespace) -> None:
     from mmgibbs.association.fine_map import finemap
     from mmgibbs.association.words import describe_fine_map
-    from mmgibbs.report.printed import print_notes
+    from mmgibbs.report.render import print_notes
 
     made = finemap(
         args.association,

@@ -26,7 +26,7 @@ import mmgibbs
 from mmgibbs.association.fine_map_files import RUN, SNPS, FineMapFolder, open_folder
 from mmgibbs.association.fingerprint import fingerprint_scan
 from mmgibbs.association.regions import make_regions, snps_of_region
-from mmgibbs.association.trait_columns import trait_columns
+from mmgibbs.association.results import trait_columns
 from mmgibbs.config.environments import BETWEEN_TRAIT_AND_LEVEL
 from mmgibbs.config.load import listed_overrides
 from mmgibbs.errors import ConfigError, DataError, MmgibbsError, option_name

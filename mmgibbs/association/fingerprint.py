@@ -9,7 +9,7 @@ from typing import Any
 
 import mmgibbs
 from mmgibbs.config.genotypes import Genotypes
-from mmgibbs.data.genotypes.file import GenotypeFile
+from mmgibbs.data.genotypes.file_format import GenotypeFile
 from mmgibbs.machine.files import sha256_of_file
 
 

@@ -10,7 +10,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from scipy import stats
 
-from mmgibbs.association.trait_columns import trait_columns
+from mmgibbs.association.results import trait_columns
 from mmgibbs.association.words import describe_association, format_p, list_tests, strongest
 from mmgibbs.report import plots
 from mmgibbs.report.genomic import chromosome_ticks, concatenate_positions

@@ -1,22 +1,42 @@
-"""What a scan found, as a table and as facts for gwas.json and for notes."""
+"""What a scan found, as a table and as facts for gwas.json and for notes.
+
+Names of the columns of `markers.parquet` that a trait has.
+
+Traits of a run that are one trait in several environments (`traits: {yield: {by: site}}`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from mmgibbs.association.animals import Animals
-from mmgibbs.association.multiple_testing import ALPHA, false_discovery_rates
 from mmgibbs.association.scan import LEFT_OUT, Scan
-from mmgibbs.association.statistics import genomic_inflation
-from mmgibbs.association.trait_columns import trait_columns
-from mmgibbs.data.genotypes.file import GenotypeFile
+from mmgibbs.association.statistics import ALPHA, false_discovery_rates, genomic_inflation
+from mmgibbs.config.environments import BETWEEN_TRAIT_AND_LEVEL
+from mmgibbs.config.traits import Trait
+from mmgibbs.data.genotypes.file_format import GenotypeFile
 from mmgibbs.errors import option
 from mmgibbs.runs.model_of_run import RunModel
 from pedigree.tables import counted
+
+
+class TraitColumns(NamedTuple):
+    """Columns of one trait."""
+
+    effect: str
+    error: str
+    log_p: str
+    q: str
+
+
+def trait_columns(trait: str) -> TraitColumns:
+    """effect_TRAIT, se_TRAIT, log10_p_TRAIT (-log10 p), q_TRAIT."""
+    return TraitColumns(f"effect_{trait}", f"se_{trait}", f"log10_p_{trait}", f"q_{trait}")
+
 
 LARGE_INFLATION, SMALL_INFLATION = 1.2, 0.9  # lambda beyond which it is said
 
@@ -168,3 +188,13 @@ def _why_small(model: RunModel, facts: dict[str, Any]) -> str:
         "tests are conservative, as with variances of the run that are too large, or by chance, which few animals or "
         "few SNPs that are independent of each other leave"
     )
+
+
+def find_families(traits: Sequence[Trait]) -> dict[str, list[int]]:
+    """Name of the trait -> numbers of its environments, at least two."""
+    families: dict[str, list[int]] = {}
+    for number, trait in enumerate(traits):
+        name, mark, level = trait.name.partition(BETWEEN_TRAIT_AND_LEVEL)
+        if mark and level in trait.where.values():
+            families.setdefault(name, []).append(number)
+    return {name: members for name, members in families.items() if len(members) > 1}

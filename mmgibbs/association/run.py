@@ -15,28 +15,33 @@ import polars as pl
 
 from mmgibbs.association.animals import Animals, match_animals, open_tested_genotypes
 from mmgibbs.association.chunks import EVERY, Checkpoint, plan_chunks
-from mmgibbs.association.environments import find_families
 from mmgibbs.association.files import output_folder, write_association
 from mmgibbs.association.fingerprint import fingerprint_scan
 from mmgibbs.association.projection import Projection
 from mmgibbs.association.regions import flank_of_width, make_regions
-from mmgibbs.association.results import association_frame, collect_facts, collect_notes, describe_left_out
+from mmgibbs.association.results import (
+    association_frame,
+    collect_facts,
+    collect_notes,
+    describe_left_out,
+    find_families,
+)
 from mmgibbs.association.scan import CALIBRATION_SNPS, Genotypes, Limits, scan
 from mmgibbs.association.windows import place_windows, scan_windows, windows_frame
 from mmgibbs.association.words import list_tests
 from mmgibbs.data.chromosomes_left_out import ChromosomesLeftOut, leave_chromosomes_out
 from mmgibbs.data.genomic_parts import genomic_parts
-from mmgibbs.data.genotypes.file import GenotypeFile
-from mmgibbs.data.genotypes.sex_chromosomes import describe_sex_chromosomes, name_sex_chromosomes
-from mmgibbs.data.natural_order import natural
+from mmgibbs.data.genotypes.file_format import GenotypeFile
+from mmgibbs.data.genotypes.snps import describe_sex_chromosomes, name_sex_chromosomes
+from mmgibbs.data.levels import natural
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import ConfigError, DataError, option_name
 from mmgibbs.machine.output_places import list_paths, list_run_inputs
 from mmgibbs.machine.signals import StopSignals
 from mmgibbs.results.csv_files import is_escaped
 from mmgibbs.runs.genomic_predictions import read_breeding_values
-from mmgibbs.runs.genotype_agreement import describe_other_genotypes
 from mmgibbs.runs.model_of_run import RunModel, read_model_of_run
+from mmgibbs.runs.other_genotypes import describe_other_genotypes
 from mmgibbs.runs.progress import Console
 from mmgibbs.runs.snp_effects import snp_effects_frame
 

@@ -15,9 +15,16 @@ from typing import NamedTuple
 import numpy as np
 
 from mmgibbs.association.chunks import Arrays, Checkpoint, Chunk
-from mmgibbs.association.multiple_testing import BLOCK_SNPS, effective_number
 from mmgibbs.association.projection import Information, Projection
-from mmgibbs.association.statistics import Families, SnpTests, compute_tests, empty_tests, find_estimable
+from mmgibbs.association.statistics import (
+    BLOCK_SNPS,
+    Families,
+    SnpTests,
+    compute_tests,
+    effective_number,
+    empty_tests,
+    find_estimable,
+)
 from mmgibbs.genotypes.store import GenotypeSource, dosages
 
 CALIBRATION_SNPS = 100

@@ -18,6 +18,14 @@ independent with one variance, the score test that this variance is 0 (Wu et al.
     Q = s's ~ sum_i lambda_i chi2(1),        lambda the eigenvalues of I
 
 with p values by the saddlepoint of Kuonen (1999).
+
+Many tests at once: false discovery rates, and a genome-wide threshold for SNPs that are correlated.
+
+False discovery rate: Benjamini & Hochberg (1995), q of rank r is the least p_s m / s of the ranks s >= r. Threshold:
+alpha / M with M the effective number of tests (Li & Ji 2005), from eigenvalues v of the correlations of neighbouring
+SNPs, in blocks between which SNPs are taken as independent:
+
+    M = sum over blocks of sum_i [ 1(v_i >= 1) + (v_i - floor(v_i)) ]
 """
 
 from __future__ import annotations
@@ -28,7 +36,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import optimize, special, stats
 
-from mmgibbs.results.p_values import LOG_10, log_p_of_z
+from mmgibbs.results.windows import LOG_10, log_p_of_z
 
 CHI2_MEDIAN = float(stats.chi2(1).median())
 MIN_WEIGHT = 1e-8  # of the largest, below which weights of a sum of chi-squares are 0
@@ -157,3 +165,26 @@ def genomic_inflation(log_p: np.ndarray) -> float:
     if not known.size:
         return float("nan")
     return float(stats.chi2(1).isf(10.0 ** -np.median(known)) / CHI2_MEDIAN)
+
+
+ALPHA = 0.05
+BLOCK_SNPS = 256  # neighbouring SNPs whose correlations are looked at
+
+
+def false_discovery_rates(p: np.ndarray) -> np.ndarray:
+    """(m,) q values; NaN where p is."""
+    out = np.full(p.shape, np.nan)
+    known = np.flatnonzero(np.isfinite(p))
+    order = known[np.argsort(p[known], kind="stable")]
+    q = p[order] * order.size / np.arange(1, order.size + 1)
+    out[order] = np.minimum(np.minimum.accumulate(q[::-1])[::-1], 1.0)
+    return out
+
+
+def effective_number(x: np.ndarray) -> float:
+    """Effective number of tests of one block of SNPs; x: (m, animals) genotypes of m SNPs that vary."""
+    if len(x) < 2:
+        return float(len(x))
+    eigenvalues = np.maximum(np.linalg.eigvalsh(np.corrcoef(x)), 0.0)
+    whole = np.floor(eigenvalues + 1e-9)  # of a SNP that comes m times the eigenvalue is m
+    return float(np.sum((eigenvalues >= 1.0 - 1e-9) + np.maximum(eigenvalues - whole, 0.0)))

@@ -13,13 +13,12 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.association.chunks import EVERY, Arrays, Checkpoint
-from mmgibbs.association.multiple_testing import false_discovery_rates
 from mmgibbs.association.projection import Projection
+from mmgibbs.association.results import trait_columns
 from mmgibbs.association.scan import NEAR, Genotypes, MakeProjection, SnpModel
-from mmgibbs.association.statistics import log_p_of_weighted_chi2
-from mmgibbs.association.trait_columns import trait_columns
+from mmgibbs.association.statistics import false_discovery_rates, log_p_of_weighted_chi2
 from mmgibbs.config.markers import Windows
-from mmgibbs.data.genotypes.file import GenotypeFile
+from mmgibbs.data.genotypes.file_format import GenotypeFile
 from mmgibbs.data.genotypes.windows import Placed, placed
 from mmgibbs.errors import ConfigError, option_name
 

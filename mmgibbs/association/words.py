@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from mmgibbs.association.trait_columns import trait_columns
+from mmgibbs.association.results import trait_columns
 from pedigree.tables import counted
 
 if TYPE_CHECKING:

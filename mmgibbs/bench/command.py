@@ -47,7 +47,7 @@ def main(args: argparse.Namespace) -> int:
 
 def show_figures(measured: Mapping[str, Any], file: str | None) -> None:
     """Print figures with the date and the machine, lists as tables, and write them to a JSON file if there is one."""
-    from mmgibbs.bench.machine import processor
+    from mmgibbs.bench.evaluation import processor
 
     figures = {"date": date.today().isoformat(), "processor": processor(), "python": platform.python_version()}
     figures |= measured

@@ -10,17 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmgibbs.build.connectivity import count_common_levels, warn_of_separate_traits
-from mmgibbs.build.curves import curves_of_terms
+from mmgibbs.build.curves import curves_of_terms, trends_of_surfaces
 from mmgibbs.build.estimable.variances import check_variances
 from mmgibbs.build.means import adjusted_means
-from mmgibbs.build.observed_scale import observed_scales, residual_diagonals
-from mmgibbs.build.predictive import predicted_classes
+from mmgibbs.build.observed_scale import observed_scales, predicted_classes, residual_diagonals, trait_moments
 from mmgibbs.build.priors import covariance_model, make_prior, refuse_flat, warn_of_few_levels
 from mmgibbs.build.residual import residual_model
 from mmgibbs.build.separation import refuse_separation
 from mmgibbs.build.structures import make_structure, variances_alone
-from mmgibbs.build.surfaces import trends_of_surfaces
-from mmgibbs.build.trait_moments import trait_moments
 from mmgibbs.config import Analysis
 from mmgibbs.config.sampling import SavedFile
 from mmgibbs.config.variances import Variance

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from mmgibbs.data.births import group_years
+from mmgibbs.data.dates import group_years
 from mmgibbs.posterior.averages import LevelAverages
 from pedigree.read import Pedigree
 

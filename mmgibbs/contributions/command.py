@@ -79,7 +79,7 @@ def main(args: argparse.Namespace) -> None:
     from mmgibbs.contributions.files import default_folder
     from mmgibbs.contributions.run import optimise_contributions
     from mmgibbs.contributions.words import describe_plans, fact_lines
-    from mmgibbs.report.printed import can_write_page, print_notes
+    from mmgibbs.report.render import can_write_page, print_notes
     from mmgibbs.runs.other_genotypes import OPTIONS
 
     has_page = not args.no_report and can_write_page("contributions.html")

@@ -24,7 +24,6 @@ from mmgibbs.contributions.candidates import (
 from mmgibbs.contributions.coancestry_of_run import make_coancestry
 from mmgibbs.contributions.files import output_folder, write_contributions
 from mmgibbs.contributions.matings import round_matings
-from mmgibbs.contributions.notes import describe_draws, note_limit, note_pairs
 from mmgibbs.contributions.planning import Planner
 from mmgibbs.contributions.results import (
     collect_facts,
@@ -34,6 +33,7 @@ from mmgibbs.contributions.results import (
     plans_frame,
 )
 from mmgibbs.contributions.values import ASKED, choose_criterion, evaluated_ids, posterior_means, read_draws
+from mmgibbs.contributions.words import describe_draws, note_limit, note_pairs
 from mmgibbs.errors import ConfigError, DataError, option_name
 from mmgibbs.machine.output_places import list_run_inputs
 from mmgibbs.report.finished import Finished, read_finished

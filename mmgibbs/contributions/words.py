@@ -1,15 +1,28 @@
-"""What contributions say in words, on the terminal and on the page."""
+"""What contributions say in words, on the terminal and on the page.
+
+What to know about contributions, beside their tables: notes, and warnings, which begin with 'warning: '.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
-from pedigree.tables import counted
+from mmgibbs.contributions.candidates import Candidates
+from mmgibbs.contributions.matings import MAX_MATINGS_ASSIGNED
+from mmgibbs.contributions.optimum import Limits, Plan
+from mmgibbs.contributions.planning import MAX_DRAWN_CANDIDATES, OverDraws
+from mmgibbs.contributions.values import Criterion, KeptValues
+from mmgibbs.data.phenotypes import SHOWN
+from mmgibbs.errors import option_name
+from mmgibbs.report.finished import Finished
+from pedigree.tables import agreeing, counted, quoted
 
 if TYPE_CHECKING:
     from mmgibbs.contributions.run import Contributions
+
 
 ROUNDING = 1e-12  # of a gain that is 0
 
@@ -73,3 +86,94 @@ def mean_inbreeding(made: Contributions) -> float | None:
     if not made.matings.height:
         return None
     return float(np.average(made.matings["inbreeding"].to_numpy(), weights=made.matings["matings"].to_numpy()))
+
+
+MAX_EXCESS = 0.1  # of the coancestry of whole matings over the limit
+
+
+def describe_draws(
+    finished: Finished,
+    criterion: Criterion,
+    candidates: Candidates,
+    draws: int,
+    kept: KeptValues | None,
+    over_draws: OverDraws | None,
+) -> list[str]:
+    if not draws:
+        return []
+    if finished.solved:
+        return [
+            "the uncertainty of the contributions and a robust plan need draws, and the run has one value for each "
+            "animal (method blup or reml). Use a run with sampler.method: gibbs that keeps draws of the candidates "
+            "(output.save_levels)"
+        ]
+    n = len(candidates.ids)
+    if kept is None:
+        terms = {term for term, _ in criterion.components.values()}
+        sampler = finished.record["analysis"].get("sampler", {})
+        count = sampler.get("chains", 1) * sampler.get("samples", 0) // max(1, sampler.get("thin", 1))
+        return [
+            "the uncertainty of the contributions and a robust plan need draws, and the run has kept none of these "
+            f"breeding values. Keep those of the candidates (output.save_levels, term "
+            f"{', '.join(sorted(terms))}); {min(n, MAX_DRAWN_CANDIDATES):,} candidates take "
+            f"{8e-6 * count * min(n, MAX_DRAWN_CANDIDATES):,.0f} MB for each component of the term"
+        ]
+    if over_draws is None:
+        return [
+            "warning: no uncertainty of the contributions and no robust plan: the candidates whose draws the run has "
+            "kept cannot make a plan within the limits on their own. Either they are too few, or a "
+            "candidate that must have matings (column min, or matings that are made) has no draws; keep draws of all "
+            "candidates (output.save_levels)"
+        ]
+    notes = []
+    if over_draws.places.size < n:
+        absent = np.delete(np.arange(n), over_draws.places)
+        shown = ", ".join(quoted(i) for i in candidates.ids.gather(absent[:SHOWN]))
+        why = (
+            "have no kept draws"
+            if kept.places.size < n
+            else f"are beyond the best {MAX_DRAWN_CANDIDATES:,} by mean + 2 SD"
+        )
+        notes.append(
+            f"the robust plan and what the draws say leave out {counted(absent.size, 'candidate')}, such as {shown}, "
+            f"that {why}"
+        )
+    return notes
+
+
+def note_pairs(pairs: pl.DataFrame | None, matings: int) -> list[str]:
+    if pairs is not None:
+        return []
+    return [
+        f"warning: no list of pairs: {matings:,} matings are planned, and at most "
+        f"{MAX_MATINGS_ASSIGNED:,} are paired at once. How many matings each candidate gets is in the table of "
+        "candidates; for pairs, plan each herd or region for itself"
+    ]
+
+
+def note_limit(limit: float, plan: Plan, matings_coancestry: float, matings: int, limits: Limits) -> list[str]:
+    """What the limits leave to choose, and what that of coancestry did: nothing, or less than whole matings keep."""
+    notes = []
+    for sex, word in zip(limits.sexes(), ("male", "female"), strict=False):
+        if sex.size == 1 and limits.is_male is not None:
+            notes.append(
+                f"there is one {word} among the candidates: it is a parent of all progeny, whatever the limits"
+            )
+    if limits.leave_one_plan():
+        notes.append(
+            "there is nothing to choose: the limits of matings (columns min and max, or the most matings of a male and "
+            "a female) leave one plan"
+        )
+    elif np.isinf(plan.trade_off):
+        notes.append(
+            f"the limit of coancestry of {limit:.4f} changes nothing: the plan with the highest gain of all has a "
+            f"coancestry of {plan.coancestry:.4f}. Set a lower limit ({option_name('coancestry')} or "
+            f"{option_name('rate')}) to keep more diversity"
+        )
+    if matings_coancestry > (1 + MAX_EXCESS) * max(limit, plan.coancestry):
+        notes.append(
+            f"warning: in whole matings the coancestry is {matings_coancestry:.4f}, above the limit of {limit:.4f}: "
+            f"{counted(matings, 'mating')} {agreeing(matings, 'is')} too few to be shared as the plan asks. Plan more "
+            "matings"
+        )
+    return notes

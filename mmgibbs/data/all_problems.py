@@ -14,11 +14,11 @@ import polars as pl
 
 from mmgibbs.config import Analysis
 from mmgibbs.data.fixed_columns import read_fixed_effects
-from mmgibbs.data.ids_as_numbers import refuse_rounded_ids
 from mmgibbs.data.interactions import interactions_of_columns
 from mmgibbs.data.kin import read_kin
 from mmgibbs.data.phenotypes import Phenotypes, cells_as_text, read_phenotypes
 from mmgibbs.data.random import RandomTerms
+from mmgibbs.data.record_checks import refuse_rounded_ids
 from mmgibbs.data.responses import response_columns
 from mmgibbs.data.traits import Records, read_records
 from mmgibbs.errors import DataError, ModelError

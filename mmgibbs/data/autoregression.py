@@ -14,8 +14,7 @@ import polars as pl
 
 from mmgibbs.config.smooth_relationships import Autoregression
 from mmgibbs.data.phenotypes import Phenotypes
-from mmgibbs.data.series import code_classes, find_series, read_positions
-from mmgibbs.data.steps import FoundSteps, Placed, Step, find_steps
+from mmgibbs.data.series import FoundSteps, Placed, Step, code_classes, find_series, find_steps, read_positions
 from mmgibbs.errors import DataError
 from mmgibbs.models.relationships.ar1 import Field, FirstOrder, Lattice, TimeSeries
 from pedigree.tables import counted, format_number, quoted

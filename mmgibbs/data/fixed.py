@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from mmgibbs.data.covariates import Basis
-from mmgibbs.data.natural_order import natural_order
+from mmgibbs.data.levels import natural_order
 from mmgibbs.data.rank import Columns, Rank, independent_columns
 from mmgibbs.errors import ModelError
 from mmgibbs.models.design import CentringShift, Rescale

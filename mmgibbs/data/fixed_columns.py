@@ -10,8 +10,7 @@ import polars as pl
 from mmgibbs.config import Analysis
 from mmgibbs.data.covariates import Basis
 from mmgibbs.data.fixed import INTERCEPT, ClassEffect, CovariateEffect, Effects
-from mmgibbs.data.levels import code_levels
-from mmgibbs.data.natural_order import natural_order
+from mmgibbs.data.levels import code_levels, natural_order
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_rows
 from mmgibbs.data.prepared import LevelLabels
 from mmgibbs.data.random import advise_omitting, covariate, legendre_range

@@ -1,34 +1,63 @@
-"""The phenotype table: columns as ids or numbers, missing values, and the row to name when a value cannot be used."""
+"""The phenotype table: columns as ids or numbers, missing values, and the row to name when a value cannot be used.
+
+The order of ordered dictionaries in Arrow and Parquet files, which Polars reads without it.
+"""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 import polars as pl
 
 from mmgibbs.config import Data
+from mmgibbs.config.frames import keep_orders
 from mmgibbs.config.interactions import BETWEEN_COLUMNS
 from mmgibbs.data import dates
-from mmgibbs.data.decimal_commas import commas_as_points
 from mmgibbs.data.missing_codes import explain_codes
 from mmgibbs.data.number_format import (
     Decimal,
+    commas_as_points,
     explain_no_number,
     find_lost_marks,
     find_points_of_thousands,
     parse_column,
 )
-from mmgibbs.data.ordered_types import read_orders
 from mmgibbs.errors import DataError
 from pedigree import tables
-from pedigree.contents import ENCODING, UTF8
+from pedigree.contents import ENCODING, UTF8, unzip
 from pedigree.errors import TableError
 from pedigree.problems import MAX_ROWS_LISTED, list_rows
 from pedigree.spelling import are_unknown_codes
 from pedigree.tables import Separator, Source, Table, counted, ids_as_text, nearest, open_table, quoted
+
+_FILE_OF_ARROW = b"ARROW1"
+_FILE_OF_PARQUET = b"PAR1"
+
+
+def read_orders(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
+    """The frame with such columns as Enum; source: what it was read from.
+
+    Only pyarrow reads the order. Without it the levels stay words, whose order a model that needs one asks for.
+    """
+    words = [name for name, kind in frame.schema.items() if kind == pl.Categorical]
+    if not words or isinstance(source, pl.DataFrame) or find_spec("pyarrow") is None:
+        return frame
+    import pyarrow.ipc
+    import pyarrow.parquet
+
+    content = unzip(Path(source).read_bytes(), Path(source).name)
+    if content.startswith(_FILE_OF_PARQUET):
+        return keep_orders(frame, pyarrow.parquet.read_table(io.BytesIO(content), columns=words))
+    is_file = content.startswith(_FILE_OF_ARROW)
+    reader = (pyarrow.ipc.open_file if is_file else pyarrow.ipc.open_stream)(io.BytesIO(content))
+    return keep_orders(frame, reader.read_all().select(words))
+
 
 Key = TypeVar("Key", bound=Hashable)
 

@@ -14,14 +14,11 @@ from mmgibbs.config import Analysis
 from mmgibbs.config.orders import describe_order
 from mmgibbs.data.all_problems import collect_problems
 from mmgibbs.data.animal_ids import name_keys
-from mmgibbs.data.correlated_residuals import correlated_residuals
-from mmgibbs.data.covariate_codes import warn_of_codes
-from mmgibbs.data.doubles import warn_of_doubles
+from mmgibbs.data.column_checks import warn_of_codes, warn_of_similar_groups, warn_of_similar_levels
 from mmgibbs.data.fixed import GroupColumns, resolve
 from mmgibbs.data.fixed_columns import find_stated_level, read_fixed_effects
 from mmgibbs.data.genotypes.imputed import drop_genotyped_levels, imputed_animals, regression_on_j
 from mmgibbs.data.genotypes.prepare import prepare_genotypes
-from mmgibbs.data.ids_as_numbers import refuse_ids_as_numbers, refuse_rounded_ids, warn_of_ids_as_numbers
 from mmgibbs.data.interactions import interactions_of_columns
 from mmgibbs.data.kin import (
     find_recorded_ids,
@@ -30,10 +27,9 @@ from mmgibbs.data.kin import (
     warn_of_strangers,
     warn_of_unused_pedigree,
 )
+from mmgibbs.data.levels import natural_order
 from mmgibbs.data.markers import MarkerLabels, drop_ungenotyped_records, marker_terms
 from mmgibbs.data.metafounders import with_gamma
-from mmgibbs.data.natural_order import natural_order
-from mmgibbs.data.parents_of_records import warn_of_other_parents
 from mmgibbs.data.phenotypes import Phenotypes, read_phenotypes
 from mmgibbs.data.prepared import LevelLabels, Prepared
 from mmgibbs.data.random import (
@@ -41,13 +37,19 @@ from mmgibbs.data.random import (
     animal_column,
     wanted_columns,
 )
+from mmgibbs.data.record_checks import (
+    refuse_ids_as_numbers,
+    refuse_rounded_ids,
+    warn_of_doubles,
+    warn_of_ids_as_numbers,
+    warn_of_other_parents,
+    warn_of_repeated_records,
+)
 from mmgibbs.data.relationships import Kin
-from mmgibbs.data.repeated_records import warn_of_repeated_records
-from mmgibbs.data.residual_classes import PATH as RESIDUAL_PATH
-from mmgibbs.data.residual_classes import residual_classes
+from mmgibbs.data.residuals import PATH as RESIDUAL_PATH
+from mmgibbs.data.residuals import correlated_residuals, residual_classes
 from mmgibbs.data.responses import refuse_extreme_levels, response_columns
 from mmgibbs.data.self_explained import refuse_traits_as_effects, warn_of_copies
-from mmgibbs.data.similar_levels import warn_of_similar_groups, warn_of_similar_levels
 from mmgibbs.data.traits import Records, missing_patterns, read_records
 from mmgibbs.errors import DataError
 from mmgibbs.models.design import Design

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.data.animal_ids import explain_respelled
-from mmgibbs.data.births import birth_years
+from mmgibbs.data.dates import birth_years
 from mmgibbs.data.genotypes.prepare import PreparedGenotypes
 from mmgibbs.data.ids_file import name_absent
 from mmgibbs.data.markers import MarkerLabels

@@ -13,9 +13,9 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config import Analysis, Model
+from mmgibbs.data.column_checks import warn_of_regression_codes
 from mmgibbs.data.number_format import parse_column
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, read_phenotypes, refuse_rows
-from mmgibbs.data.regression_codes import warn_of_regression_codes
 from mmgibbs.errors import DataError
 from pedigree.tables import format_number, nearest, open_table, quoted
 

@@ -16,8 +16,7 @@ from mmgibbs.data.autoregression import build_field, name_plots
 from mmgibbs.data.phenotypes import Phenotypes
 from mmgibbs.data.prepared import Curve, LevelLabels, SurfacePart
 from mmgibbs.data.random_walks import join_ids, refuse_few_values
-from mmgibbs.data.series import code_classes, find_series
-from mmgibbs.data.steps import FoundSteps, Placed, find_steps
+from mmgibbs.data.series import FoundSteps, Placed, code_classes, find_series, find_steps
 from mmgibbs.errors import DataError
 from mmgibbs.models.relationships.spline import (
     Spline,

@@ -24,11 +24,28 @@ from mmgibbs.draft.columns import (
     is_ambiguous,
     missing_tokens,
 )
-from mmgibbs.draft.grandsires import advise, grandsire_column
-from mmgibbs.draft.pairs import CasesOfSize, TimeAndStatus, cases_of_size, time_and_status
-from mmgibbs.draft.roles import COUNTS, Role, find_status, guess_type, has_slips, has_word, hint, roles
+from mmgibbs.draft.roles import (
+    COUNTS,
+    CasesOfSize,
+    Role,
+    TimeAndStatus,
+    cases_of_size,
+    find_status,
+    guess_type,
+    has_slips,
+    has_word,
+    hint,
+    roles,
+    time_and_status,
+)
 from mmgibbs.draft.trial import Trial, find_trial
-from mmgibbs.draft.unknown_parents import UnknownParents, find_unknown_parents, offer_group_column
+from mmgibbs.draft.unknown_parents import (
+    UnknownParents,
+    advise,
+    find_unknown_parents,
+    grandsire_column,
+    offer_group_column,
+)
 from mmgibbs.draft.wide import SetAside, choose_names, split_columns
 from mmgibbs.errors import ConfigError, DataError, option_name
 from pedigree.contents import ENCODING
@@ -332,7 +349,7 @@ def _selfing_column(path: Path, of_file: Mapping[str, Any]) -> str | None:
 def _genotyped(path: Path) -> pl.Series:
     """Ids of the animals of a file of genotypes."""
     from mmgibbs.config.genotypes import Genotypes
-    from mmgibbs.data.genotypes.file import open_genotypes
+    from mmgibbs.data.genotypes.file_format import open_genotypes
 
     return open_genotypes(Genotypes.model_validate(str(path.resolve())).completed()).ids
 

@@ -14,9 +14,9 @@ from mmgibbs.build.assemble import assemble, default_starts
 from mmgibbs.config import Analysis
 from mmgibbs.config.schema import FILE as SCHEMA
 from mmgibbs.config.schema import MODELINE, check_schema_file, write_schema
-from mmgibbs.data.environments import load_analysis
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
+from mmgibbs.data.traits import load_analysis
 from mmgibbs.draft.guess import guess
 from mmgibbs.draft.method import GIBBS, Method
 from mmgibbs.draft.texts import DraftText, TextOfFormula, TextOfGuess

@@ -6,7 +6,7 @@ import json
 
 from mmgibbs.draft.guess import Guess
 from mmgibbs.draft.trial import Trial
-from mmgibbs.draft.yaml_words import entry, yaml_text
+from mmgibbs.draft.yaml_text import entry, yaml_text
 from pedigree.tables import counted
 
 MIN_SITES_OF_FACTORS = 3

@@ -1,7 +1,15 @@
-"""How a pedigree writes unknown parents: codes such as '.', groups in place of parents, a column of groups."""
+"""How a pedigree writes unknown parents: codes such as '.', groups in place of parents, a column of groups.
+
+A pedigree of sires and maternal grandsires, as sire evaluations have it: what it is, and what to do with it.
+
+Half of an animal's genes are its dam's, and half of these her sire's. A dam of the animal's own, known by her sire
+alone, says the same: the relationships among the animals are those of sires and maternal grandsires (Henderson 1975,
+J. Dairy Sci. 58:1917).
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,14 +18,15 @@ from typing import Any
 import polars as pl
 
 from mmgibbs.config.tables import UNKNOWN_PARENT
-from mmgibbs.draft.yaml_words import yaml_list, yaml_text
-from pedigree.columns import choose_columns
+from mmgibbs.draft.animals import recognised
+from mmgibbs.draft.yaml_text import yaml_list, yaml_text
+from pedigree.columns import GRANDSIRES, choose_columns
 from pedigree.errors import PedigreeError, TableError
 from pedigree.group_columns import find_group_column
 from pedigree.group_names import find_group_names, match_groups
 from pedigree.parents import find_codes
 from pedigree.read import Pedigree
-from pedigree.tables import counted
+from pedigree.tables import counted, open_table
 
 
 @dataclass(frozen=True)
@@ -123,3 +132,24 @@ def offer_group_column(
     if found.groups or found.column is not None:
         return found
     return replace(found, offered_column=find_group_column(path, pedigree, unknown=found.all_codes, **of_file))
+
+
+def grandsire_column(path: Path, of_file: Mapping[str, Any]) -> str | None:
+    """The column of maternal grandsires of a pedigree that has sires and no dams; of_file: separator and encoding."""
+    try:
+        names = open_table(path, **of_file).names
+    except TableError:
+        return None  # whoever reads the pedigree says what is wrong
+    if any(recognised(name, "dam") for name in names) or not any(recognised(name, "sire") for name in names):
+        return None
+    return next((name for name in names if re.sub(r"[\W_]+", "", name.lower()) in GRANDSIRES), None)
+
+
+def advise(path: Path, column: str) -> list[str]:
+    """Lines for a reader: what the file is, and the pedigree to write from it."""
+    return [
+        f"{path.name}: {column} is the maternal grandsire: a pedigree of sires and maternal grandsires, without dams.",
+        "It is not used, as relationships are those of sires and dams. Write a pedigree that says the same: give each",
+        f"animal X with a {column} a dam of its own under a new id, such as dam_of_X, and add a row for this dam, with",
+        "the grandsire as her sire and no dam: X,SIRE,dam_of_X and dam_of_X,GRANDSIRE,. Then use that file.",
+    ]

@@ -18,12 +18,11 @@ from mmgibbs.data.animal_ids import name_keys
 from mmgibbs.data.missing_codes import find_missing_codes, written_codes
 from mmgibbs.data.number_format import find_lost_marks, find_points_of_thousands, parse_column
 from mmgibbs.draft.columns import FEW, Column, is_ambiguous
-from mmgibbs.draft.fold import fold_lines
 from mmgibbs.draft.guess import Guess, like_codes
 from mmgibbs.draft.method import GIBBS, Method, method_lines
 from mmgibbs.draft.roles import codes_among_words, guess_type, has_word, hint
 from mmgibbs.draft.trial_lines import fixed_lines, means_key, random_lines, structure_lines
-from mmgibbs.draft.yaml_words import entry, yaml_list, yaml_text
+from mmgibbs.draft.yaml_text import entry, fold_lines, yaml_list, yaml_text
 from pedigree.tables import counted, quoted
 
 _PROGENY = 1.5  # with records, of each dam, from which maternal effects are offered

@@ -13,13 +13,19 @@ from typing import Any
 
 import polars as pl
 
-from mmgibbs.exchange.blupf90_categories import divisors, keys_of_type, numbers_of_categories, tell_of_scale
 from mmgibbs.exchange.blupf90_context import Context
+from mmgibbs.exchange.blupf90_data import (
+    divisors,
+    enter_weights,
+    keys_of_type,
+    numbers_of_categories,
+    tell_of_scale,
+    weights_of_each_trait,
+)
 from mmgibbs.exchange.blupf90_effects import covariance_matrix, fixed_effects, random_terms
 from mmgibbs.exchange.blupf90_genomic import OPTIONS as GENOMIC
 from mmgibbs.exchange.blupf90_pedigree import WARNING
 from mmgibbs.exchange.blupf90_read import ParameterFile
-from mmgibbs.exchange.blupf90_weights import enter_weights, weights_of_each_trait
 
 # What is to be said of an option, None for nothing; of the others that they are not carried over.
 OPTIONS = {

@@ -36,7 +36,7 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
 
 def export(args: argparse.Namespace) -> None:
     if args.format == "deregressed":
-        from mmgibbs.exchange.deregressed_write import export_deregressed
+        from mmgibbs.exchange.deregression import export_deregressed
 
         folder, notes = export_deregressed(
             args.run, args.output, unexplained=args.unexplained, overwrite=args.overwrite

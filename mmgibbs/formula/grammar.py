@@ -6,6 +6,8 @@ formulaic reads the text (tokens, precedence, a syntax tree); the operators and 
     a*b             a + b + a:b                   a/b            a + a:b (b %in% a: a:b)
     (a + b)**2      all up to two factors (^ too)  0, -1, 1      without, with an intercept
     (x | g)         coefficients for each level of g, correlated; (x || g) uncorrelated
+
+The operators of formulas for the parser of formulaic, which knows neither bars within parentheses nor '||'.
 """
 
 from __future__ import annotations
@@ -13,17 +15,21 @@ from __future__ import annotations
 import ast
 import keyword
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from formulaic.parser import DefaultFormulaParser
+from formulaic.parser.types import Operator, OperatorResolver, Token
+
 from mmgibbs.errors import ConfigError
-from mmgibbs.formula.names import HiddenNames, write_name
-from mmgibbs.formula.response_advice import advise_bar
+from mmgibbs.formula.advice import advise_bar
+from mmgibbs.formula.columns import HiddenNames, write_name
 
 if TYPE_CHECKING:
     from formulaic.parser.types import ASTNode, Token
+
 
 _SYMBOL = re.compile(r"\|\||\*\*|in\b|.")  # of a run of operators; formulaic writes %in% as in
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -124,8 +130,6 @@ def _read_tree(text: str, names: HiddenNames) -> Token | ASTNode:
     if find_spec("formulaic") is None:
         raise ConfigError('formula: formulaic is not installed; install it with: pip install "mmgibbs[formula]"')
     from formulaic.errors import FormulaicError
-
-    from mmgibbs.formula.operators import make_parser
 
     try:
         tree = make_parser().get_ast(names.text, context={})
@@ -344,3 +348,56 @@ def describe_term(term: Term) -> str:
 def split_symbols(text: str) -> Iterable[str]:
     """The operators of a run such as '+-' or '~-'."""
     return _SYMBOL.findall(text)
+
+
+# symbol, arity, precedence, associativity, fixity
+_TABLE = (
+    ("~", 2, -100, None, "infix"),
+    ("||", 2, -50, None, "infix"),
+    ("|", 2, -50, None, "infix"),
+    ("+", 2, 100, "left", "infix"),
+    ("-", 2, 100, "left", "infix"),
+    ("+", 1, 100, "right", "prefix"),
+    ("-", 1, 100, "right", "prefix"),
+    ("*", 2, 200, "left", "infix"),
+    ("/", 2, 200, "left", "infix"),
+    ("in", 2, 200, "left", "infix"),
+    (":", 2, 300, "left", "infix"),
+    ("**", 2, 500, "right", "infix"),
+    ("^", 2, 500, "right", "infix"),
+)
+_BARS = ("|", "||")
+
+
+def _is_within_parentheses(context: list[Token | Operator]) -> bool:
+    """A bar stands in parentheses of its own; '~' never does."""
+    return bool(context) and isinstance(context[-1], Token)
+
+
+class Operators(OperatorResolver):
+    """The operators of lme4 and bambi."""
+
+    @property
+    def operators(self) -> list[Operator]:
+        """The operators."""
+        return [
+            Operator(
+                symbol,
+                arity=arity,
+                precedence=precedence,
+                associativity=associativity,
+                fixity=fixity,
+                accepts_context=_is_within_parentheses if symbol in _BARS else None,
+            )
+            for symbol, arity, precedence, associativity, fixity in _TABLE
+        ]
+
+    def resolve(self, token: Token) -> Generator[tuple[Token, Iterable[Operator]], None, None]:
+        """Yield the candidates of each operator of a run such as '+-'."""
+        for symbol in split_symbols(token.token):
+            yield self._resolve(token, symbol)
+
+
+def make_parser() -> DefaultFormulaParser:
+    """The parser; an intercept is left to what the formula says."""
+    return DefaultFormulaParser(operator_resolver=Operators(), include_intercept=False)

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmgibbs.errors import ConfigError, nearest
-from mmgibbs.formula.columns import Columns, read_columns
+from mmgibbs.formula.columns import Columns, advise_backticks, read_columns
 from mmgibbs.formula.grammar import ParsedFormula, parse_formula, problem
-from mmgibbs.formula.names import advise_backticks
 from mmgibbs.formula.related import choose_related
 from mmgibbs.formula.sections import build_sections
 from mmgibbs.formula.text import write_analysis

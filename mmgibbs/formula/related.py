@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from mmgibbs.errors import is_command, nearest, option_name
+from mmgibbs.formula.columns import write_name
 from mmgibbs.formula.grammar import Factor, ParsedFormula, problem, refuse
-from mmgibbs.formula.names import write_name
 from pedigree.columns import RECOGNISED
 
 RELATIONSHIPS = ("iid", "pedigree", "genomic", "dominance", "single_step")  # calls around the level of a random term

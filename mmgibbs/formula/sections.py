@@ -10,12 +10,10 @@ from typing import Any, NoReturn
 from mmgibbs.config.effects import RESERVED
 from mmgibbs.config.fields import NOT_IN_A_NAME
 from mmgibbs.errors import ConfigError, nearest
-from mmgibbs.formula.columns import Columns
-from mmgibbs.formula.effect_advice import advise_effect
+from mmgibbs.formula.advice import advise_call, advise_effect
+from mmgibbs.formula.columns import Columns, advise_column, write_name
 from mmgibbs.formula.grammar import Factor, Group, ParsedFormula, Term, describe_term, problem, write_level
-from mmgibbs.formula.names import advise_column, write_name
 from mmgibbs.formula.related import RELATIONSHIPS, has_role
-from mmgibbs.formula.response_advice import advise_call
 from pedigree.tables import quoted
 
 TYPES = {

@@ -21,11 +21,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from mmgibbs.data.births import birth_years
+from mmgibbs.data.dates import birth_years
 from mmgibbs.errors import ConfigError, DataError, is_command, option_name
 from mmgibbs.population.files import output_folder, write_facts
-from mmgibbs.population.parentage import ERROR_RATE, Parentage, check_parentage
-from mmgibbs.population.sexes import question_both_sexes
+from mmgibbs.population.parentage import ERROR_RATE, Parentage, check_parentage, question_both_sexes
 from pedigree.ancestry import (
     completeness,
     effective_number,

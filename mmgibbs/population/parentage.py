@@ -11,6 +11,15 @@ distribution with this share that a true pair exceeds once in a million. Of unre
 SNPs are opposing, of full sibs a quarter of that.
 
 Two samples are of one animal (or of identical twins) where at most as many genotypes differ as errors in both explain.
+
+Who is older: births, and where they are unknown, what the births of relatives say.
+
+An animal is younger than its parents and older than its progeny, so that its birth lies between
+
+    low_i  = its birth, else the latest low of its parents        (-inf: nothing is known)
+    high_i = its birth, else the earliest high of its progeny     (+inf)
+
+Animals that are sires in one row of a pedigree and dams in another.
 """
 
 from __future__ import annotations
@@ -25,18 +34,57 @@ import polars as pl
 from scipy import stats
 
 from mmgibbs.config.genotypes import Quality
-from mmgibbs.data.genotypes.file import GenotypeFile
-from mmgibbs.data.genotypes.match import match_ids
-from mmgibbs.data.genotypes.parents import find_genotyped_parents
-from mmgibbs.data.genotypes.sex_chromosomes import describe_sex_chromosomes, find_sex_chromosomes, mark_chromosomes
+from mmgibbs.data.genotypes.file_format import GenotypeFile
+from mmgibbs.data.genotypes.quality import find_genotyped_parents, match_ids
+from mmgibbs.data.genotypes.snps import describe_sex_chromosomes, find_sex_chromosomes, mark_chromosomes
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.quality import call_rates, compare_genotypes, find_compatible_pairs
 from mmgibbs.genotypes.store import Store, store_genotypes
-from mmgibbs.population.ages import are_descendants, birth_bounds
 from mmgibbs.runs.other_genotypes import genotypes_section, open_other_genotypes
 from pedigree.read import Pedigree
 from pedigree.tables import counted, quoted
+
+
+def birth_bounds(pedigree: Pedigree) -> tuple[np.ndarray, np.ndarray]:
+    """(n + 1,) low and high of every animal; the last, code -1, is of animals that the pedigree does not have."""
+    n, sire, dam = pedigree.n_animals, pedigree.sire, pedigree.dam
+    birth = np.full(n, np.nan) if pedigree.birth is None else np.asarray(pedigree.birth, np.float64)
+    is_known = ~np.isnan(birth)
+    low, high = (
+        np.append(np.where(is_known, birth, -np.inf), -np.inf),
+        np.append(np.where(is_known, birth, np.inf), np.inf),
+    )
+    if not is_known.any():
+        return low, high
+    parents = [np.where((p >= 0) & (p < n), p, n) for p in (sire, dam)]  # of unknown parents nothing is known
+    for i in np.flatnonzero(~is_known):  # parents have lower codes than their progeny
+        low[i] = max(low[parents[0][i]], low[parents[1][i]])
+    has_open_parent = [(p < n) & ~np.append(is_known, True)[p] for p in parents]
+    for i in np.flatnonzero(has_open_parent[0] | has_open_parent[1])[::-1]:
+        for of_role, is_open in zip(parents, has_open_parent, strict=True):
+            if is_open[i]:
+                high[of_role[i]] = min(high[of_role[i]], high[i])
+    return low, high
+
+
+def are_descendants(pedigree: Pedigree, ancestor: np.ndarray, animal: np.ndarray) -> np.ndarray:
+    """(m,) bool: the animal descends from this ancestor; codes, -1 of animals that the pedigree does not have."""
+    n = pedigree.n_animals
+    out = np.zeros(len(animal), bool)
+    for k, (a, b) in enumerate(zip(ancestor.tolist(), animal.tolist(), strict=True)):
+        open_codes, seen = [b], set()
+        while a >= 0 and open_codes:
+            code = open_codes.pop()
+            if code == a and code != b:
+                out[k] = True
+                break
+            if code <= a or code >= n or code in seen:  # an ancestor has a lower code
+                continue
+            seen.add(code)
+            open_codes += [int(pedigree.sire[code]), int(pedigree.dam[code])]
+    return out
+
 
 ERROR_RATE = 0.01
 FALSE_CONFLICTS = 1e-6  # of true pairs of parent and progeny
@@ -339,3 +387,30 @@ class _Compared:
                 f"warning: {counted(duplicates.height, 'pair')} of animals with the same genotypes: {', '.join(shown)}"
             )
         return out
+
+
+def question_both_sexes(read: Pedigree) -> list[str]:
+    """A warning with their number; a note where a plant is both parents of one progeny, as others may then be both."""
+    n = read.n_animals
+    none = np.iinfo(np.int64).max
+    first = []  # of each animal, the first row as a sire and as a dam
+    is_selfed = (read.sire == read.dam) & (read.sire >= 0) & (read.sire < n)
+    for parent in (read.sire, read.dam):
+        rows, is_known = np.full(n, none), (parent >= 0) & (parent < n) & ~is_selfed
+        np.minimum.at(rows, parent[is_known], read.row[is_known])
+        first.append(rows)
+    both = np.flatnonzero((first[0] < none) & (first[1] < none))
+    if not both.size:
+        return []
+    both = both[np.argsort(np.maximum(*first)[both], kind="stable")]
+    shown = "; ".join(
+        f"{quoted(read.ids[int(b)])} is a sire in row {first[0][b]} and a dam in row {first[1][b]}"
+        for b in both[:SHOWN]
+    )
+    more = f"; and {both.size - SHOWN:,} more" if both.size > SHOWN else ""
+    said = f"{read.name}: {counted(both.size, 'animal', 'is')} sire of some and dam of others: {shown}{more}"
+    if is_selfed.any():
+        return [f"{said}. Some are both parents of one progeny: these are plants"]
+    return [
+        f"warning: {said}. Plants may be both; among animals, sire and dam of a row are exchanged, or two have one id"
+    ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from mmgibbs.data.births import birth_years, group_years
-from mmgibbs.report import figure_words, model_words, plots, value_words
+from mmgibbs.data.dates import birth_years, group_years
+from mmgibbs.report import figure_words, method_words, model_words, plots
 from mmgibbs.report.finished import Finished, Trend
 from mmgibbs.report.html_tables import (
     Column,
@@ -112,7 +112,7 @@ def _figures(
             f"from {number(reliable.min(), 2)} to {number(reliable.max(), 2)}."
         )
         caption = " ".join(
-            filter(None, (caption, value_words.negative_reliability_words(reliable, solved=False, warned=True)))
+            filter(None, (caption, method_words.negative_reliability_words(reliable, solved=False, warned=True)))
         )
         out.append(
             (
@@ -149,7 +149,7 @@ def _reliability(by_year: pl.DataFrame, label: str, figures: plots.Figures) -> t
         by_year[c].to_numpy() for c in ("year", "reliability10", "reliability50", "reliability90")
     )
     band = "The band covers the middle eight tenths of each birth year."
-    below = value_words.negative_reliability_words([*low, *middle], solved=False, warned=True)
+    below = method_words.negative_reliability_words([*low, *middle], solved=False, warned=True)
     caption = figure_words.birth_year_words("Median reliability", years, middle, f"{band} {below}".strip())
     paint = plots.paint_by_year(years, middle, low, high, floor=min(0.0, float(low.min())), ceiling=1.0)
     return (
@@ -277,7 +277,7 @@ def extreme(
         columns.append(Column("Reliability", "number", f"share of the {called}'s genetic variance that is known"))
         cells.append(numbers(chosen["reliability"].to_list(), 2))
         notes += [of_reliability] if of_reliability else []
-        below = value_words.negative_reliability_words(chosen["reliability"], solved, warned=not of_reliability)
+        below = method_words.negative_reliability_words(chosen["reliability"], solved, warned=not of_reliability)
         notes += [below] if below else []
     for name in (c for c in chosen.columns if c.startswith("probability[") or c == "expected_count"):
         if either[name].count():
@@ -342,6 +342,6 @@ def unrelated_effect_rows(run: Finished) -> Table | None:
     ]
     notes = [
         "solutions.parquet has every level.",
-        value_words.negative_reliability_words(medians, run.solved, warned=False),
+        method_words.negative_reliability_words(medians, run.solved, warned=False),
     ]
     return Table("Spread of the solutions", columns, list(zip(*cells, strict=True)), " ".join(filter(None, notes)))

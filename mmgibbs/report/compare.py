@@ -37,8 +37,8 @@ from mmgibbs.report.likelihood_ratio import (
     p_in_words,
 )
 from mmgibbs.report.page import facts, model_section, subtitle, traits_with_intercept
+from mmgibbs.report.parameters import drop_mirrored
 from mmgibbs.report.render import render
-from mmgibbs.report.triangle import drop_mirrored
 from mmgibbs.results.tables import was_drawn
 
 FIGURES = 24  # parameters drawn; the table holds all

@@ -10,8 +10,8 @@ import polars as pl
 
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.html_tables import counted, known
-from mmgibbs.report.triangle import lower_triangle
-from mmgibbs.results.reliability import negative_reliabilities
+from mmgibbs.report.parameters import lower_triangle
+from mmgibbs.results.tables import negative_reliabilities
 
 RHAT, ESS = 1.05, 100  # beyond these a number should not be used
 SET_TO_0 = ("set to 0", "held at 0")  # in the words of this version and of older folders
@@ -151,7 +151,7 @@ def _few_draws_text(of_bulk: int, of_all: int) -> str:
 
 
 def reliability_findings(counted_as: Mapping | None, record: Mapping) -> Finding | None:
-    """Of the counts of results/reliability.py; None where none is shown as negative."""
+    """Of the counts of results/tables.py; None where none is shown as negative."""
     if not counted_as:
         return None
     negative, of = counted_as["negative"], counted_as["of"]

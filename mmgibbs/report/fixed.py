@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import polars as pl
 
-from mmgibbs.data.natural_order import natural_order
-from mmgibbs.report import value_words
+from mmgibbs.data.levels import natural_order
+from mmgibbs.report import method_words
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.html_tables import (
     Bar,
@@ -53,7 +53,7 @@ def fixed_scale_words(run: Finished) -> str:
     """On which scale these solutions are, where it is not that of the records of every trait in the tables."""
     traits = run.record.get("analysis", {}).get("traits", {})
     shown = {trait for *_, frame in _shown(run) for trait in frame["trait"].unique()}
-    return value_words.solutions_scale_words({name: spec for name, spec in traits.items() if name in shown})
+    return method_words.solutions_scale_words({name: spec for name, spec in traits.items() if name in shown})
 
 
 def _shown(run: Finished) -> Iterator[tuple[bool, str, pl.DataFrame]]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from mmgibbs.report import plots, value_words
+from mmgibbs.report import method_words, plots
 from mmgibbs.report.breeding import dated, extremes, trend_of_means
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.html_tables import (
@@ -213,7 +213,7 @@ def _values(run: Finished, of: _Term) -> dict:
             "what": f"{of.label}, genomic",
             "called": "genomic breeding value",
             "both": None,
-            "reliability": value_words.genomic_reliability_words(run.record),
+            "reliability": method_words.genomic_reliability_words(run.record),
         }
     term = total["term"][0].partition("+")[0]
     polygenic = solutions.filter(pl.col("term") == term)
@@ -225,7 +225,7 @@ def _values(run: Finished, of: _Term) -> dict:
         "what": what,
         "called": called,
         "both": both.drop_nulls(),
-        "reliability": value_words.genomic_reliability_words(run.record, term),
+        "reliability": method_words.genomic_reliability_words(run.record, term),
     }
 
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.report.html_tables import MINUS, count_decimals, known, number
-from mmgibbs.report.patterns import match_names
+from mmgibbs.report.parameters import match_names
 
 ESTIMATES = ("parameter", "mean", "sd", "hpd_low", "hpd_high", "ess_bulk", "rhat")  # of a summary
 IN_UNITS = ("mean", "median", "sd", "mcse", "hpd_low", "hpd_high")  # columns whose decimals follow from the error

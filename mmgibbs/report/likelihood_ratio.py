@@ -7,7 +7,7 @@ lacks is 0 there, on the boundary of what it can be (Self & Liang 1987): for one
 half chi2_c, half chi2_(c+1) (Stram & Lee 1994); for m variances without covariances, whose estimates are taken as
 independent, the mixture of chi2_0 .. chi2_m with binomial weights. Where neither holds the weights depend on the data;
 chi2_(m+c) then gives an upper bound of the p value. Structures of covariance matrices fix parameters too, and where the
-smaller one lacks common factors p is an upper bound as well (nested_structures.py). Parameters of which the data say
+smaller one lacks common factors p is an upper bound as well. Parameters of which the data say
 nothing (`undetermined_elements` in run.json) do not count.
 
 Restricted likelihoods of models with other fixed effects, or of other data, are not comparable.
@@ -23,8 +23,7 @@ from scipy.stats import chi2
 
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.method_words import is_sampled_reml
-from mmgibbs.report.nested import Nested, NotNested, Unknown, count_undetermined, fixed_effects_key, nested
-from mmgibbs.report.nested_structures import Restriction
+from mmgibbs.report.nested import Nested, NotNested, Restriction, Unknown, count_undetermined, fixed_effects_key, nested
 
 INSTEAD = "compare their AIC or BIC"
 

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.report.html_tables import Column, Number, Table, figure, known, number
-from mmgibbs.results.matrices import CovarianceMatrix, covariance_matrices
+from mmgibbs.results.relationships import CovarianceMatrix, covariance_matrices
 from mmgibbs.results.tables import was_drawn
 
 MAX_COMPONENTS = 40  # of a matrix that is shown

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mmgibbs.data.natural_order import natural
+from mmgibbs.data.levels import natural
 from mmgibbs.report.html_tables import Column, Table, counted, counts, listed
 from mmgibbs.results.relationships import describe_relationships
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import polars as pl
 
-from mmgibbs.report.boundary import bound_as_0
 from mmgibbs.report.findings import attention, said_at_the_end
 from mmgibbs.report.html_tables import count_decimals, known, number
+from mmgibbs.report.parameters import bound_as_0
 from mmgibbs.results.tables import was_drawn
 
 ROWS = 40

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from mmgibbs.data.natural_order import natural_order
+from mmgibbs.data.levels import natural_order
 from mmgibbs.report import plots
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.html_tables import (

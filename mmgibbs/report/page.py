@@ -11,14 +11,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from mmgibbs.report import figure_words, method_words, model_words, plots, value_words
-from mmgibbs.report.boundary import bound_as_0
-from mmgibbs.report.bounds import bounds
+from mmgibbs.report import figure_words, method_words, model_words, plots
 from mmgibbs.report.breeding import breeding_values, unrelated_effect_rows
-from mmgibbs.report.curves import curves_of_variance
+from mmgibbs.report.curves import curves_of_variance, dimensions_table, smooths_section
 from mmgibbs.report.decisions import decision_tables
-from mmgibbs.report.factor_scores import performance_section
-from mmgibbs.report.factors import factor_tables, is_of_factors
+from mmgibbs.report.factors import factor_tables, is_of_factors, performance_section
 from mmgibbs.report.field import field_section
 from mmgibbs.report.findings import ESS, RHAT, attention, diagnosis, excess, remarks, warnings
 from mmgibbs.report.finished import Finished, read_finished
@@ -47,9 +44,8 @@ from mmgibbs.report.inputs import input_files
 from mmgibbs.report.matrices import correlation_tables
 from mmgibbs.report.means import means_tables
 from mmgibbs.report.other_traits import describe_scales, extreme_words, non_normal_rows
+from mmgibbs.report.parameters import bound_as_0, bounds, lower_triangle
 from mmgibbs.report.render import render
-from mmgibbs.report.smooths import dimensions_table, smooths_section
-from mmgibbs.report.triangle import lower_triangle
 from mmgibbs.results.relationships import describe_relationships
 from mmgibbs.results.tables import was_drawn
 
@@ -114,15 +110,15 @@ def page(run: Finished, top: int = 20, figures: plots.Figures | None = None) -> 
         "decided": run.record.get("decisions", {}),
         "other_traits": non_normal_rows(run, figures),
         "other_traits_words": describe_scales(run),
-        "breeding_words": value_words.values_words(
+        "breeding_words": method_words.values_words(
             run.record,
             has_values(run, "reliability"),
             has_values(run, "sd"),
             "none" if not curves else "all" if len(curves) == len(breeding) else "some",
         ),
         "breeding_title": "Curves of breeding values" if len(curves) == len(breeding) else "Breeding values",
-        "curve_words": value_words.curve_words(curves, "level" if called == {"level"} else "animal"),
-        "polygenic_words": value_words.polygenic_words(
+        "curve_words": method_words.curve_words(curves, "level" if called == {"level"} else "animal"),
+        "polygenic_words": method_words.polygenic_words(
             [
                 model_words.component_label(e, t, name, True)
                 for name, e, t in run.components

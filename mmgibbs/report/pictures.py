@@ -11,8 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mmgibbs.errors import ConfigError
-from mmgibbs.report.bounds import bounds
-from mmgibbs.report.patterns import match_names
+from mmgibbs.report.parameters import bounds, match_names
 from mmgibbs.report.plots import density, thin_values, thinned
 
 COLOURS = ("#0072b2", "#c75000", "#00855f", "#a9518a", "#8a6d00", "#4b5fa8")  # of the report in a light theme

@@ -1,10 +1,15 @@
-"""Templates to one self-contained file: style and script are part of the page, and nothing is fetched."""
+"""Templates to one self-contained file: style and script are part of the page, and nothing is fetched.
+
+What commands with a page of their own print beside their results.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import secrets
+import sys
+from collections.abc import Iterable
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
@@ -67,3 +72,21 @@ def as_text(template: str, context: dict) -> str:
     )  # where a long name may part
     text = environment.get_template(template).render(context)
     return re.sub(r"(?<=[0-9]) %(?!\w)", "\u00a0%", text)  # a number and its sign stay on one line
+
+
+def can_write_page(page: str) -> bool:
+    """Whether its libraries are there; if not, print which are missing."""
+    missing = missing_libraries()
+    if missing:
+        words = f"no {page}: found no {' and no '.join(missing)}; needed: pip install {' '.join(missing)}"
+        print(words, file=sys.stderr)
+    return not missing
+
+
+def print_notes(notes: Iterable[str], is_quiet: bool = False) -> None:
+    """Print notes and warnings on stderr, warnings alone where the command is quiet."""
+    for note in notes:
+        if note.startswith("warning: "):
+            print(note, file=sys.stderr)
+        elif not is_quiet:
+            print(f"note: {note}", file=sys.stderr)

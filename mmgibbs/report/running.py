@@ -75,7 +75,7 @@ def _diagnosed(running: Running) -> dict:
     from mmgibbs.report.findings import ORDER, attention, diagnosis, excess
     from mmgibbs.report.html_tables import known
     from mmgibbs.report.page import legend, make_parameter_tables
-    from mmgibbs.report.triangle import lower_triangle
+    from mmgibbs.report.parameters import lower_triangle
 
     assert running.summary is not None, "draws come with their summary"
     summary = lower_triangle(running.summary)

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 
-from mmgibbs.report.boundary import bound_as_0
 from mmgibbs.report.html_tables import count_decimals, decimals, figure
-from mmgibbs.results.matrices import CovarianceMatrix, covariance_matrices
+from mmgibbs.report.parameters import bound_as_0
+from mmgibbs.results.relationships import CovarianceMatrix, covariance_matrices
 from mmgibbs.results.tables import was_drawn
 
 MAX_COMPONENTS, MAX_MATRICES = 10, 12  # of the matrices that a terminal shows

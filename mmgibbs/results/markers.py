@@ -26,8 +26,7 @@ from mmgibbs.posterior.draw_names import MEAN_VARIANCE, marker_name
 from mmgibbs.posterior.moments import PooledMoments
 from mmgibbs.posterior.thinned import KeptDraws
 from mmgibbs.posterior.zero_counts import effective_draws, raise_errors_of_unseen
-from mmgibbs.results.reliability import reliabilities
-from mmgibbs.results.tables import SOLUTION_COLUMNS
+from mmgibbs.results.tables import SOLUTION_COLUMNS, reliabilities
 
 FILE = "markers.parquet"
 EFFECT, VALUE, CHANCE = 0, 1, 2  # arrays of the pooled moments

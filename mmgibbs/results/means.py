@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from mmgibbs.data.known_residuals import LEVELS, NAMES, RANDOM
-from mmgibbs.data.natural_order import natural_order
+from mmgibbs.data.levels import natural_order
+from mmgibbs.data.residuals import LEVELS, NAMES, RANDOM
 from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.posterior.adjusted_means import AdjustedMeans, MeansMoments
 from mmgibbs.results.csv_files import csv_writer

@@ -9,12 +9,30 @@ Reliability is 1 - PEV / (K_ll variance): K_ll is 1 + F with a pedigree, the dia
 random unknown-parent groups a value is u + Q g of the variance 1 + F + sum_g Q_lg^2; fixed groups have no variance, and
 where their PEV is large the reliability is negative.
 Reliability and accuracy are blank for a user's relationship file, whose diagonal is unknown, and for unknown-parent
-groups. A reliability that Monte Carlo error makes negative is reported as it is (results/reliability.py).
+groups. A reliability that Monte Carlo error makes negative is reported as it is (results/tables.py).
+
+Reliabilities of breeding values, and how many of them are negative: one rule for tables, messages and pages.
+
+    reliability = 1 - PEV / prior variance
+
+What rounding leaves below 0 is 0. A reliability that Monte Carlo error or an uncertain variance makes negative is
+reported as it is, and warned of where it would be shown as negative.
+
+animals.parquet: the pedigree in the user's own ids, so that a report can speak of parents and birth years.
+
+genotyped.parquet and relationship_sample.parquet: how the genotyped animals are related, for pictures.
+
+Principal components of all of them, and the genomic relationships of some, ordered by likeness, beside those of the
+pedigree.
+
+What a run says of traits that are not normal beside their parameters: predicted classes, extreme levels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -24,7 +42,38 @@ from mmgibbs.models.design import Design
 from mmgibbs.models.labels import numbered
 from mmgibbs.models.terms import Term
 from mmgibbs.posterior.moments import PooledMoments
-from mmgibbs.results.reliability import reliabilities
+from mmgibbs.posterior.predictive import PredictedClasses
+from mmgibbs.results.csv_files import csv_writer
+from mmgibbs.results.relationships import describe_relationships
+from pedigree.read import Pedigree
+
+ROUNDING = 1e-6  # of a reliability of 0 that was computed, not drawn
+SHOWN_AS_NEGATIVE = -0.005  # with two decimals
+
+
+def reliabilities(pev: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    """(n,) 1 - PEV / prior, 0 for what rounding leaves below it; NaN where the prior variance is 0 or unknown."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = np.where(prior > 0, 1 - pev / prior, np.nan)
+    return np.where((values < 0) & (values > -ROUNDING), 0.0, values)
+
+
+def count_negative(values: pl.Series) -> dict | None:
+    """{negative, of, lowest} of reliabilities, or None where none would be shown as negative."""
+    known = values.drop_nulls()
+    if not len(known) or known.min() > SHOWN_AS_NEGATIVE:  # type: ignore[operator]
+        return None
+    return {"negative": int((known < -ROUNDING).sum()), "of": len(known), "lowest": known.min()}
+
+
+def negative_reliabilities(solutions: pl.DataFrame | None, record: Mapping) -> dict | None:
+    """The same of a run: of breeding values, polygenic, genomic and in total."""
+    if solutions is None or "reliability" not in solutions.columns:
+        return None
+    related = [term for term, kind in describe_relationships(record).items() if kind["related"]]
+    is_value = pl.col("term").is_in(related) | pl.col("effect").is_in(["gebv", "total"])
+    return count_negative(solutions.lazy().filter(is_value).select("reliability").collect().to_series())
+
 
 SUMMARY_COLUMNS = ("parameter", "mean", "median", "sd", "mcse", "ess_bulk", "ess_tail", "rhat", "hpd_low", "hpd_high")
 SOLUTION_COLUMNS = (
@@ -192,3 +241,117 @@ def _numbers(name: str, values: np.ndarray) -> pl.Series:
 
 def _empty_solutions() -> pl.DataFrame:
     return pl.DataFrame(schema={c: pl.String if c in _TEXT else pl.Float64 for c in SOLUTION_COLUMNS})
+
+
+def animals_file(pedigree: Pedigree | None, generations: np.ndarray | None = None) -> dict[str, Callable[[Path], None]]:
+    """The file and its writer, for `folder.write_run_folder`; nothing without a pedigree."""
+    if pedigree is None:
+        return {}
+    return {"animals.parquet": lambda path: animals_frame(pedigree, generations).write_parquet(path)}
+
+
+def animals_frame(pedigree: Pedigree, generations: np.ndarray | None = None) -> pl.DataFrame:
+    """id, sire, dam (blank: unknown, or a group), birth (as read, or blank), in the order of the pedigree file.
+
+    generations: (n,) of selfing by code, the column selfings; None: there is no such column.
+    """
+    order = np.asarray(pedigree.file_order, np.int64)
+    n = len(order)
+
+    def parents(codes: np.ndarray) -> pl.Series:
+        pedigree_codes = pl.Series(codes[order].astype(np.int64))
+        return pedigree.ids.gather(
+            pl.select(pl.when((pedigree_codes >= 0) & (pedigree_codes < n)).then(pedigree_codes)).to_series()
+        )
+
+    birth = np.full(n, np.nan) if pedigree.birth is None else pedigree.birth
+    more = {} if generations is None else {"selfings": generations[order]}
+    return pl.DataFrame(
+        {
+            "id": pedigree.ids.gather(order),
+            "sire": parents(pedigree.sire),
+            "dam": parents(pedigree.dam),
+            "birth": pl.Series(birth[order], dtype=pl.Float64, nan_to_null=True),
+            **more,
+        }
+    )
+
+
+COMPONENTS, SAMPLE = "genotyped.parquet", "relationship_sample.parquet"
+
+
+def genotyped_files(
+    ids: pl.Series,
+    scores: np.ndarray,
+    shares: np.ndarray,
+    chosen: Sequence[str],
+    genomic: np.ndarray,
+    pedigree: np.ndarray | None,
+) -> dict[str, Callable[[Path], None]]:
+    """Name -> what writes it. scores (n, k) and shares (k,) of components; relationships among the chosen (m, m), in
+    their order."""
+    components = pl.DataFrame({"animal": ids} | {f"pc_{j + 1}": scores[:, j] for j in range(scores.shape[1])})
+    components = components.with_columns(pl.lit(float(s)).alias(f"share_{j + 1}") for j, s in enumerate(shares))
+    m = len(chosen)
+    sample = pl.DataFrame(
+        {
+            "animal": np.repeat(np.array(chosen, object), m).tolist(),
+            "other": np.tile(np.array(chosen, object), m).tolist(),
+            "genomic": genomic.ravel(),
+            "pedigree": [None] * m**2 if pedigree is None else pedigree.ravel(),
+        },
+        schema_overrides={"pedigree": pl.Float64},
+    )
+    return {COMPONENTS: components.write_parquet, SAMPLE: sample.write_parquet}
+
+
+NAME = "predicted_classes"
+INTERVAL = (2.5, 97.5)  # per cent of the draws
+
+
+@dataclass(frozen=True)
+class ExtremeLevels:
+    """Levels of an effect on a trait whose records all lie in the lowest, or all in the highest category."""
+
+    trait: str
+    effect: str
+    levels: int
+    of: int
+    first: list[str]  # a few of them by name
+
+
+def predicted_frame(
+    classes: Sequence[PredictedClasses], draws: Sequence[np.ndarray], traits: Sequence[str]
+) -> pl.DataFrame:
+    """A row for each trait, class and category: observed share, mean and interval of the predicted one.
+
+    draws: (chains, draws, classes x columns) of each. Of counts the category is blank, and shares are means.
+    """
+    return pl.concat([_frame(of, d, traits[of.trait]) for of, d in zip(classes, draws, strict=True)])
+
+
+def _frame(of: PredictedClasses, draws: np.ndarray, trait: str) -> pl.DataFrame:
+    drawn, k = draws.reshape(-1, draws.shape[-1]), of.columns
+    low, high = np.percentile(drawn, INTERVAL, axis=0)
+    text = lambda values: pl.Series(values, dtype=pl.String)
+    n = len(of.classes)
+    return pl.DataFrame(
+        {
+            "trait": text([trait] * n * k),
+            "effect": text([of.effect or None] * n * k),
+            "level": text([level for level in of.classes for _ in range(k)]),
+            "records": np.repeat(of.sizes, k),
+            "category": text([*of.labels] * n if of.labels else [None] * n),
+            "observed": of.shares(of.observed).ravel(),
+            "predicted": drawn.mean(axis=0),
+            "low": low,
+            "high": high,
+        }
+    )
+
+
+def predicted_files(frame: pl.DataFrame | None, escaped: bool = False) -> dict[str, Callable[[Path], None]]:
+    """File name -> its writer, for `folder.write_run_folder`."""
+    if frame is None:
+        return {}
+    return {f"{NAME}.parquet": frame.write_parquet, f"{NAME}.csv": csv_writer(frame, escaped)}

@@ -3,6 +3,8 @@
 Everything is of draws of the effects, over the genotyped animals as they are: with g_w = X_w a_w the sum over the SNPs
 of a window and g = X a the breeding value, the share of a window in a draw is var(g_w) / var(g). Shares of all
 windows need not add up to 1, since neighbours covary. The definitions are in the metadata of windows.parquet.
+
+p values as -log10 p, exact however small they are.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from scipy import special
 
 from mmgibbs.results.csv_files import csv_writer
 
@@ -80,3 +83,11 @@ def window_files(
 
 def _numbers(name: str, values: np.ndarray) -> pl.Series:
     return pl.Series(name, np.ascontiguousarray(values, np.float64), nan_to_null=True)
+
+
+LOG_10 = float(np.log(10.0))
+
+
+def log_p_of_z(z: np.ndarray) -> np.ndarray:
+    """-log10 of the two-sided p value of a normal."""
+    return -(np.log(2.0) + special.log_ndtr(-np.abs(z))) / LOG_10

@@ -19,7 +19,7 @@ import polars as pl
 from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.data.genomic_parts import GenomicPart, genomic_parts
 from mmgibbs.data.genotypes.alleles import Counterparts, counterparts
-from mmgibbs.data.genotypes.file import GenotypeFile
+from mmgibbs.data.genotypes.file_format import GenotypeFile
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import ConfigError, DataError, option_name
 from mmgibbs.genotypes.relationship import Additive
@@ -28,9 +28,8 @@ from mmgibbs.likelihood.restricted import Point
 from mmgibbs.models.labels import components, effect_label
 from mmgibbs.report.finished import Finished
 from mmgibbs.results.markers import breeding_value_columns
-from mmgibbs.runs.genotype_agreement import warn_of_disagreement
 from mmgibbs.runs.model_of_run import RunModel, factor_model, restore_model
-from mmgibbs.runs.other_genotypes import open_other_genotypes
+from mmgibbs.runs.other_genotypes import open_other_genotypes, warn_of_disagreement
 from pedigree.tables import agreeing, counted
 
 ANIMALS = 512  # at a time: their relationships take 8 bytes x genotyped animals each

@@ -1,11 +1,17 @@
 """Chains in processes of this machine, as many as its cores and its memory allow; those that share a GPU are in threads
-of this process (side_by_side.py).
+of this process.
 
 The processes share what chains have in common read-only through memory maps. Before the chains start one process sweeps
 once, which compiles the kernels or reads those that are kept; the others then read them.
 
 joblib replaces a process that has come to hold 300 MB more than at first: it takes what a chain needs for its
 equations for a leak. The new process has to do what the first ones do.
+
+Chains that share a GPU, each in a thread of this process.
+
+A chain has a stream of its own, so that the device works on all of them at once: while one waits for memory, or for a
+draw that a single thread makes, the others go on. What they only read is on the device once (machine/shared_arrays.py).
+Each has the draws, and the checkpoint, that it would have alone.
 """
 
 from __future__ import annotations
@@ -18,7 +24,7 @@ import signal
 import threading
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -32,8 +38,35 @@ from mmgibbs.machine.parent import end_with_parent
 from mmgibbs.machine.signals import SIGNALS
 from mmgibbs.machine.threads import blas_threads, cores
 from mmgibbs.runs.chains import Advance, ChainFactory, Job, advance_chain, start_chain
-from mmgibbs.runs.side_by_side import advance_side_by_side
+from mmgibbs.sampler.loop import ResumableChain
 from pedigree.kernel_store import kernel_store
+
+
+def advance_side_by_side(job: Job, at_once: int, until: int) -> list:
+    """Results of all chains up to a sweep, `at_once` of them at a time; None of those that were stopped before."""
+    chains = range(len(job.names))
+    groups = [chains[first : first + at_once] for first in range(0, len(chains), at_once)]
+    return [result for group in groups for result in _advance_group(job, group, until)]
+
+
+def _advance_group(job: Job, chains: Sequence[int], until: int) -> list:
+    """Where a chain fails the others end after their sweep, and its error is raised."""
+    if job.progress.asked_to_stop:
+        return [None for _ in chains]
+    started: list[ResumableChain] = []  # one after another: the first uploads what the others read
+    for chain in chains:
+        started.append(start_chain(job, chain, started[0] if started else None))
+    failed = threading.Event()
+    with ThreadPoolExecutor(len(chains)) as pool:
+        running = [
+            submit_in_context(pool, advance_chain, job, chain, of, until, failed.is_set)
+            for chain, of in zip(chains, started, strict=True)
+        ]
+        for ended in as_completed(running):
+            if ended.exception() is not None:
+                failed.set()
+    return [advanced.result() for advanced in running]
+
 
 NO_SPACE = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 SHARED_MEMORY = Path("/dev/shm")  # where Linux has the semaphores of processes

@@ -11,8 +11,8 @@ from mmgibbs.build.assemble import Assembled
 from mmgibbs.build.decisions import decision_facts, decision_notes, short_batches
 from mmgibbs.build.engine import ChosenEngine
 from mmgibbs.build.level_names import name_levels
+from mmgibbs.build.observed_scale import extreme_levels, liability_facts
 from mmgibbs.build.pev_samples import PevSamples, shares_of_variance, words_of_samples
-from mmgibbs.build.predictive import extreme_levels, liability_facts
 from mmgibbs.build.saved_draws import saved_draws_notes
 from mmgibbs.build.targets import StoppingRule, stopping_rule
 from mmgibbs.build.trends import trend_notes
@@ -35,7 +35,7 @@ from mmgibbs.posterior.result import ChainResult, pooled, pooled_by_prefix, samp
 from mmgibbs.reml.estimate_groups import estimate_by_groups
 from mmgibbs.runs.blup import errors_of_solutions, solve_by_factor, solve_equations
 from mmgibbs.runs.chains import Executor
-from mmgibbs.runs.estimates import PosteriorEstimates
+from mmgibbs.runs.estimates import PosteriorEstimates, describe_dimensions, effective_dimensions
 from mmgibbs.runs.means import means_tables, solve_means
 from mmgibbs.runs.mixed_model_tables import MixedModelTables
 from mmgibbs.runs.place import RunFolder
@@ -43,7 +43,6 @@ from mmgibbs.runs.problem import Sampled, Tables, sample
 from mmgibbs.runs.progress import Console
 from mmgibbs.runs.record import model_record
 from mmgibbs.runs.reml import RemlWatch, draws_by_name, stopped_words
-from mmgibbs.runs.smooths import describe_dimensions, effective_dimensions
 from mmgibbs.runs.snp_effects import snp_effects_of_run
 from mmgibbs.sampler.schedule import Schedule
 from pedigree.messages import split_messages
@@ -356,7 +355,7 @@ class MixedModelProblem:
     def _sampled_reml(self, folder: RunFolder, console: Console, executor: Executor) -> PosteriorEstimates:
         """Variances by REML from sampled scores, and BLUP at them."""
         from mmgibbs.reml.monte_carlo.estimate import SampledSettings, estimate_sampled  # late: exact REML has no use
-        from mmgibbs.runs.sampled_reml import SampledRemlWatch, describe_sampled, stopped_sampled_words
+        from mmgibbs.runs.reml import SampledRemlWatch, describe_sampled, stopped_sampled_words
 
         model, s = self.assembled.model, self.analysis.sampler
         assert s.tolerance is not None, "a complete analysis has one"

@@ -11,10 +11,9 @@ import polars as pl
 
 from mmgibbs.build.assemble import Assembled
 from mmgibbs.build.decisions import candidate_ids
-from mmgibbs.build.genotyped import files_of_genotyped
 from mmgibbs.build.pev_samples import error_columns
 from mmgibbs.build.totals import totals_frame
-from mmgibbs.build.windows import files_of_windows
+from mmgibbs.build.windows import files_of_genotyped, files_of_windows
 from mmgibbs.config import Analysis
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.models.labels import component_labels
@@ -24,7 +23,7 @@ from mmgibbs.posterior.parameters import named_parameters
 from mmgibbs.posterior.probabilities import Probabilities
 from mmgibbs.posterior.result import posterior_mean
 from mmgibbs.posterior.summary import LevelDraws, summary_table
-from mmgibbs.results.animals import animals_file
+from mmgibbs.results.curves import smooths_files, smooths_frame
 from mmgibbs.results.decisions import candidates_frame, decision_files, response_frame
 from mmgibbs.results.factor_scores import score_files, scores_frame
 from mmgibbs.results.field import field_files, field_frame
@@ -38,9 +37,15 @@ from mmgibbs.results.markers import (
     variance_of_missing,
 )
 from mmgibbs.results.means import means_files
-from mmgibbs.results.predictive import predicted_files, predicted_frame
-from mmgibbs.results.smooths import smooths_files, smooths_frame
-from mmgibbs.results.tables import LevelColumns, sd_column, solutions_frame, summary_frame
+from mmgibbs.results.tables import (
+    LevelColumns,
+    animals_file,
+    predicted_files,
+    predicted_frame,
+    sd_column,
+    solutions_frame,
+    summary_frame,
+)
 from mmgibbs.runs.estimates import PosteriorEstimates
 from mmgibbs.runs.means import means_tables
 from mmgibbs.runs.problem import Tables

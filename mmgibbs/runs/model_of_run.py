@@ -14,9 +14,9 @@ import polars as pl
 
 from mmgibbs.build.assemble import assemble
 from mmgibbs.config import Analysis
-from mmgibbs.data.environments import load_analysis
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
+from mmgibbs.data.traits import load_analysis
 from mmgibbs.engines.direct.standard_errors import MOST_EQUATIONS
 from mmgibbs.errors import ConfigError, DataError, DeviceError
 from mmgibbs.likelihood.coefficients import Blocks

@@ -1,4 +1,7 @@
-"""A file of genotypes that a command names, in place of that of an analysis."""
+"""A file of genotypes that a command names, in place of that of an analysis.
+
+Whether a file has the same genotypes as a run, where both have an animal: mix-ups of samples and swapped alleles.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,18 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import polars as pl
 from pydantic import ValidationError
 
 from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.config.messages import listed_problems
-from mmgibbs.data.genotypes.file import GenotypeFile, open_genotypes
+from mmgibbs.data.genotypes.alleles import Counterparts, counterparts
+from mmgibbs.data.genotypes.file_format import GenotypeFile, open_genotypes
+from mmgibbs.data.genotypes.prepare import PreparedGenotypes
 from mmgibbs.errors import ConfigError, DataError, option_name
+from mmgibbs.genotypes.store import dosages
+from pedigree.tables import agreeing, counted
 
 
 def genotypes_section(command: str, options: dict[str, Any]) -> Genotypes:
@@ -39,3 +48,72 @@ def open_other_genotypes(section: Genotypes, traits: Collection[str]) -> Genotyp
 
 _OF_THE_FILE, _KEY = re.compile(r" \(data\.genotypes(\.file)?\)"), re.compile(r"\bdata\.genotypes\.(\w+)")
 OPTIONS = ("format", "map", "animals", "id")  # keys of data.genotypes that the command has as options
+
+
+MAX_ANIMALS, MAX_SNPS = 200, 500  # that are compared
+LEAST_AGREEMENT = 0.95  # of genotypes, below which it is said
+SHOWN = 3
+
+
+def describe_other_genotypes(genotypes: PreparedGenotypes | None, file: GenotypeFile, is_mapped: bool) -> list[str]:
+    """What a file that is not that of the run has in common with it; warnings begin with 'warning: '."""
+    if genotypes is None:
+        return []
+    run_file = genotypes.file
+    snps = genotypes.snps.with_columns(number=pl.Series(genotypes.checked.kept_snps))
+    try:
+        matched = counterparts(snps, run_file.n_snps, file, is_mapped)
+    except DataError as error:
+        return [f"warning: {line}" for line in str(error).splitlines()[:SHOWN]]
+    notes = [f"genotypes are those of {file.name}; relationships of the run are from {run_file.name}"]
+    turned = int(matched.turned.sum())
+    if turned:
+        notes.append(
+            f"{counted(turned, 'SNP')} of {file.name} {agreeing(turned, 'counts')} the other allele than in the run: "
+            "effects are those of the allele in the column counted"
+        )
+    absent = snps["snp"].filter(pl.Series(matched.row < 0))
+    if len(absent):
+        shown = ", ".join(absent.head(SHOWN))
+        notes.append(
+            f"{len(absent):,} of the {snps.height:,} SNPs of the run {agreeing(len(absent), 'is')} not in {file.name}, "
+            f"such as {shown}: not tested"
+        )
+    return notes + warn_of_disagreement(genotypes, file, matched)
+
+
+def warn_of_disagreement(genotypes: PreparedGenotypes, file: GenotypeFile, matched: Counterparts) -> list[str]:
+    """A warning where animals that both have do not have the same genotypes."""
+    kept = genotypes.animals.select(id="animal")
+    shared = kept.join(
+        pl.DataFrame({"id": file.ids}).with_row_index("place"), on="id", how="inner", maintain_order="left"
+    )
+    snps = np.flatnonzero(matched.row >= 0)
+    if not shared.height or not snps.size:
+        return []
+    shared = shared[np.unique(np.linspace(0, shared.height - 1, MAX_ANIMALS).astype(np.int64))]
+    snps = snps[np.unique(np.linspace(0, snps.size - 1, MAX_SNPS).astype(np.int64))]
+    of_run = genotypes.packed(shared["id"], snps=genotypes.checked.kept_snps[snps])
+    then = of_run.decode(np.arange(snps.size))
+    places = shared["place"].to_numpy().astype(np.int64)
+    now = np.concatenate([dosages(file.source.block(j, j + 1)[:, places]) for j in matched.row[snps].tolist()])
+    now = np.where(matched.turned[snps, None], 2 - now, now)
+    is_known = ~np.isnan(then) & ~np.isnan(now)
+    is_same = np.abs(then - now) < 0.5
+    if not is_known.any():
+        return []
+    share = float(is_same[is_known].mean())
+    if share >= LEAST_AGREEMENT:
+        return []
+    of_animal = np.where(is_known, is_same, 0).sum(axis=0) / np.maximum(is_known.sum(axis=0), 1)
+    worst = ", ".join(shared["id"].gather(np.argsort(of_animal, kind="stable")[:SHOWN]))
+    swapped = float((np.abs(then - (2 - now)) < 0.5)[is_known].mean())
+    why = (
+        "the file seems to count the other allele; needed the alleles in both files, or genotypes that count the same"
+        if swapped > share
+        else f"lowest of {worst}; are samples mixed up?"
+    )
+    return [
+        f"warning: {file.name}: {share:.0%} of the genotypes of {counted(shared.height, 'animal')} that the run has "
+        f"too are the same: {why}"
+    ]

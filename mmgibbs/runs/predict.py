@@ -30,7 +30,7 @@ import polars as pl
 
 from mmgibbs.config.markers import J
 from mmgibbs.data.genotypes.alleles import Counterparts, counterparts
-from mmgibbs.data.genotypes.file import GenotypeFile
+from mmgibbs.data.genotypes.file_format import GenotypeFile
 from mmgibbs.data.genotypes.imputed import J_OF_GENOTYPED
 from mmgibbs.errors import ConfigError, option_name
 from mmgibbs.genotypes.store import BLOCK, dosages
@@ -42,8 +42,7 @@ from mmgibbs.results.marker_draws import EffectDraws, read_marker_draws
 from mmgibbs.results.markers import FILE as MARKERS
 from mmgibbs.results.markers import GEBV, TOTAL, breeding_value_columns, column_suffix, genotype_variances
 from mmgibbs.results.reading import RunFiles, read_column_names
-from mmgibbs.results.reliability import count_negative
-from mmgibbs.results.tables import SOLUTION_COLUMNS
+from mmgibbs.results.tables import SOLUTION_COLUMNS, count_negative
 from mmgibbs.runs.genomic_predictions import has_genomic_terms, predict_new_animals
 from mmgibbs.runs.model_of_run import read_finished_run
 from mmgibbs.runs.other_genotypes import genotypes_section, open_other_genotypes

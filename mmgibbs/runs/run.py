@@ -12,7 +12,7 @@ from typing import Any
 
 from mmgibbs.config.load import listed_overrides
 from mmgibbs.config.sampling import Output
-from mmgibbs.data.environments import load_analysis
+from mmgibbs.data.traits import load_analysis
 from mmgibbs.errors import ConfigError, option
 from mmgibbs.machine.device import explain_device_errors
 from mmgibbs.machine.memory import peak_bytes
@@ -20,7 +20,7 @@ from mmgibbs.posterior.diagnostics import refuse_without_docstrings
 from mmgibbs.results.curves import curve_files
 from mmgibbs.results.folder import WORKING
 from mmgibbs.results.reading import RunFiles
-from mmgibbs.results.reliability import negative_reliabilities
+from mmgibbs.results.tables import negative_reliabilities
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.first_run import first_run
 from mmgibbs.runs.local import LocalExecutor

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from mmgibbs.config import Analysis
 from mmgibbs.config.load import listed_overrides
-from mmgibbs.data.environments import load_analysis
+from mmgibbs.data.traits import load_analysis
 from mmgibbs.errors import ConfigError, MmgibbsError, Stopped, submit_in_context
 from mmgibbs.machine.signals import StopSignals
 from mmgibbs.posterior.diagnostics import refuse_without_docstrings

@@ -28,7 +28,7 @@ from mmgibbs.likelihood.restricted import Point
 from mmgibbs.models.labels import component_labels
 from mmgibbs.posterior.draw_names import RESIDUAL
 from mmgibbs.posterior.result import posterior_mean
-from mmgibbs.results.p_values import log_p_of_z
+from mmgibbs.results.windows import log_p_of_z
 from mmgibbs.runs.model_of_run import factor_if_affordable
 
 FILE = "snp_effects.parquet"

@@ -21,8 +21,7 @@ import numpy as np
 from mmgibbs.errors import ConfigError, option_name
 from mmgibbs.simulation import arguments
 from mmgibbs.simulation.files import Simulated, term, true_parameters
-from mmgibbs.simulation.herd import breed, herd_years
-from mmgibbs.simulation.liability import cut_categories, cut_points
+from mmgibbs.simulation.herd import breed, cut_categories, cut_points, herd_years
 from mmgibbs.simulation.simulate import DAM_AGES, SEXES, dam_age_classes
 
 TRAITS = ("birth_weight", "calving_ease")

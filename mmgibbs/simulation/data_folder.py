@@ -12,7 +12,7 @@ from mmgibbs.errors import ConfigError, option
 from mmgibbs.machine.files import replaced_files
 from mmgibbs.machine.output_places import OutputKind, check_output_folder, list_names, list_written
 from mmgibbs.results.output_folder import write_record
-from mmgibbs.simulation.genotypes import FILES as OF_GENOTYPES
+from mmgibbs.simulation.genome import FILES as OF_GENOTYPES
 
 FILES_OF_TRAITS = (  # of animals with records of any traits
     "pedigree.csv",

@@ -11,8 +11,7 @@ import numpy as np
 
 from mmgibbs.simulation import arguments
 from mmgibbs.simulation.files import Simulated, term, true_parameters
-from mmgibbs.simulation.herd import breed, herd_years
-from mmgibbs.simulation.liability import cut_categories, cut_points
+from mmgibbs.simulation.herd import breed, cut_categories, cut_points, herd_years
 from mmgibbs.simulation.simulate import SEXES
 
 TRAIT, LABELS = "pneumonia", ("well", "ill")

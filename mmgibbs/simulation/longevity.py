@@ -13,8 +13,7 @@ import numpy as np
 
 from mmgibbs.errors import ConfigError
 from mmgibbs.simulation.files import Simulated, term, true_parameters
-from mmgibbs.simulation.herd import breed, herd_years
-from mmgibbs.simulation.liability import censor_days
+from mmgibbs.simulation.herd import breed, censor_days, herd_years
 
 TRAIT, STATUS = "productive_life", ("alive", "culled")
 MEAN = 7.3  # log days: half of the cows live longer than 1,480 days

@@ -33,8 +33,8 @@ from mmgibbs.models.relationships.identity import Identity
 from mmgibbs.models.relationships.pedigree import Pedigree
 from mmgibbs.models.terms import Effect, Flat, Levels, Related, Term
 from mmgibbs.simulation import arguments
-from mmgibbs.simulation.genome import Genome
-from mmgibbs.simulation.genotypes import (
+from mmgibbs.simulation.genome import (
+    Genome,
     Inheritance,
     SimulatedGenotypes,
     provenance,

@@ -26,7 +26,7 @@ from mmgibbs.data.phenotypes import Phenotypes, read_phenotypes
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.data.random import ANIMAL_COLUMNS, animal_column
-from mmgibbs.data.residual_classes import PATH as RESIDUAL_PATH
+from mmgibbs.data.residuals import PATH as RESIDUAL_PATH
 from mmgibbs.data.traits import read_records
 from mmgibbs.engines.direct.solutions import needs_factor, solve_by_factor
 from mmgibbs.engines.direct.solver import DirectSolver, PlannedFactor, planned_factor

@@ -1,4 +1,7 @@
-"""Breeding values of focal animals, draw by draw: of random terms, SNP effects, and both together."""
+"""Breeding values of focal animals, draw by draw: of random terms, SNP effects, and both together.
+
+Running moments of predictions, and what their Monte Carlo error adds to the variance over records.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,30 @@ from mmgibbs.models.relationships.base import Relationship
 from mmgibbs.models.relationships.pedigree import Pedigree
 from mmgibbs.models.terms import Term
 from mmgibbs.posterior.draw_names import MEAN_VARIANCE, marker_name
+from mmgibbs.posterior.moments import Moments, batches_per_chain, pool
 from mmgibbs.posterior.thinned import ThinnedDraws
 from mmgibbs.results.markers import GEBV, TOTAL
 from mmgibbs.validation.chains import Draw
 from mmgibbs.validation.evaluation import label
-from mmgibbs.validation.prediction_moments import make_moments, means_and_noise
 from mmgibbs.validation.splits import MIN_FOCAL_ANIMALS, Focal, related_terms
 from pedigree.expected import ConditionalExpectation
 from pedigree.tables import counted
+
+
+def make_moments(size: int, n_draws: int) -> Moments:
+    """Make the moments of (size, 1) values and of their (1, 1) mean."""
+    return Moments([(size, 1), (1, 1)], n_draws, batches_per_chain(n_draws, 1))
+
+
+def means_and_noise(moments: Moments) -> tuple[tuple[np.ndarray, float], float]:
+    """((size,) means, mean of the values), and what Monte Carlo error adds to the variance of the means over them:
+    the mean of its squares less that of their common mean. 0 where it is unknown.
+    """
+    pooled = pool([moments])
+    mcse_of_each, common = pooled.mcse
+    noise = float((mcse_of_each**2).mean() - common[0, 0] ** 2)
+    return (pooled.mean[0][:, 0], float(pooled.mean[1][0, 0])), max(noise, 0.0) if np.isfinite(noise) else 0.0
+
 
 MOST_DRAWS = 1000  # of the values of the focal animals that are kept
 

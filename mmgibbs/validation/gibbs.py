@@ -47,22 +47,20 @@ from mmgibbs.validation.focal_values import BreedingValue, FocalValue, FocalValu
 from mmgibbs.validation.kfold import Predictor
 from mmgibbs.validation.lr import EXPECTED, Compared, bootstrap, dropped_samples_notes, family_sums, lr_statistics
 from mmgibbs.validation.options import BOOTSTRAP_DRAWS, Plan
-from mmgibbs.validation.predicted_effects import (
+from mmgibbs.validation.predicted_records import (
+    FoldPredictions,
     MeanEffects,
     PredictedEffects,
     PredictedFold,
-    correct_for_fixed_effects,
-    list_predictors,
-    note_noise,
-    stack_folds,
-)
-from mmgibbs.validation.predicted_records import (
-    FoldPredictions,
     Predictions,
+    correct_for_fixed_effects,
     incomplete_search_note,
+    list_predictors,
     note_missing_statistics,
+    note_noise,
     note_not_predicted,
     score_folds,
+    stack_folds,
 )
 from mmgibbs.validation.results import FROM_DRAWS, ResultTables, Validation
 from mmgibbs.validation.splits import MIN_FOCAL_ANIMALS, Focal, Fold, Split, focal_families

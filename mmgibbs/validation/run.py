@@ -22,9 +22,9 @@ from mmgibbs.config import Analysis
 from mmgibbs.config.frames import as_polars
 from mmgibbs.config.load import listed_overrides
 from mmgibbs.data.alike_levels import describe_alike
-from mmgibbs.data.environments import load_analysis
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
+from mmgibbs.data.traits import load_analysis
 from mmgibbs.errors import ConfigError, option, option_name
 from mmgibbs.machine.threads import cores
 from mmgibbs.models.design import Design

@@ -6,7 +6,7 @@ import polars as pl
 from helpers.support import ROOT
 
 import mmgibbs
-from mmgibbs.data.environments import load_analysis
+from mmgibbs.data.traits import load_analysis
 from mmgibbs.draft.make import draft
 
 SAMPLES = ROOT / "data_samples"

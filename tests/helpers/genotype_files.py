@@ -11,7 +11,7 @@ import pytest
 from helpers.genotypes import codes_and_dosages, write_plink
 
 from mmgibbs.config.genotypes import Genotypes
-from mmgibbs.data.genotypes.file import GenotypeFile, open_genotypes
+from mmgibbs.data.genotypes.file_format import GenotypeFile, open_genotypes
 
 N, P = 13, 7
 CODES, DOSAGES = codes_and_dosages(P, N, seed=1, missing=0.2)

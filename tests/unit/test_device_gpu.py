@@ -23,8 +23,8 @@ from mmgibbs.config.relationships import KINDS
 from mmgibbs.config.sampling import Sampler
 from mmgibbs.config.structures import Structure
 from mmgibbs.config.traits import Trait
-from mmgibbs.data.environments import load_analysis
 from mmgibbs.data.prepare import prepare
+from mmgibbs.data.traits import load_analysis
 from mmgibbs.engines.choice import ENGINES
 from mmgibbs.errors import ConfigError
 from mmgibbs.models.gpu_rules import GPU_RULES, Asked, find_gpu_refusals

@@ -11,7 +11,7 @@ from helpers.support import ROOT
 
 import mmgibbs
 from mmgibbs.cli import main
-from mmgibbs.data.environments import load_analysis
+from mmgibbs.data.traits import load_analysis
 
 PAGE = next(ROOT.glob("docs/**/how-do-i.md")).read_text(encoding="utf-8")
 FRAGMENT = re.compile(r"^### (.*?)$|^<!-- base: (\w+) -->\n```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -10,8 +10,7 @@ from scipy import stats
 import mmgibbs
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError, DataError
-from mmgibbs.population.ages import are_descendants, birth_bounds
-from mmgibbs.population.parentage import Thresholds
+from mmgibbs.population.parentage import Thresholds, are_descendants, birth_bounds
 from mmgibbs.population.words import parentage_lines
 from pedigree.read import read_pedigree
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from mmgibbs.data.genotypes.file import GenotypeFile
-from mmgibbs.data.genotypes.snp_names import warn_of_respelled
+from mmgibbs.data.genotypes.file_format import GenotypeFile
+from mmgibbs.data.genotypes.snps import warn_of_respelled
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError, option_name
 from pedigree.tables import agreeing, counted, quoted

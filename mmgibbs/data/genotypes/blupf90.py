@@ -12,8 +12,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config.genotypes import Genotypes
-from mmgibbs.data.genotypes.file import GenotypeFile, snp_table
-from mmgibbs.data.genotypes.file_format import BYTE_ORDER_MARK, GZIP, HEAD_BYTES
+from mmgibbs.data.genotypes.file_format import BYTE_ORDER_MARK, GZIP, HEAD_BYTES, GenotypeFile, snp_table
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.reading import LINE_END, pack_digits, split_lines

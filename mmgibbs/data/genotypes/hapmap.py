@@ -15,8 +15,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config.genotypes import Genotypes
-from mmgibbs.data.genotypes.file import GenotypeFile, snp_table
-from mmgibbs.data.genotypes.file_format import is_hapmap_header
+from mmgibbs.data.genotypes.file_format import GenotypeFile, is_hapmap_header, snp_table
 from mmgibbs.data.genotypes.map_file import parse_positions
 from mmgibbs.data.phenotypes import SHOWN, refuse_rows
 from mmgibbs.errors import DataError

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import polars as pl
 
-from mmgibbs.data.genotypes.places import UNIT_OF_COLUMN, positions_of_plink
-from mmgibbs.data.genotypes.snp_names import warn_of_respelled
+from mmgibbs.data.genotypes.snps import UNIT_OF_COLUMN, positions_of_plink, warn_of_respelled
 from mmgibbs.data.phenotypes import SHOWN, cells_as_text, read_any, refuse_rows
 from mmgibbs.errors import DataError
 from pedigree.spelling import are_unknown_codes, parse_numbers
 from pedigree.tables import counted, quoted
 
 if TYPE_CHECKING:
-    from mmgibbs.data.genotypes.file import GenotypeFile
+    from mmgibbs.data.genotypes.file_format import GenotypeFile
 
 NAMES = {  # column -> what headers call it, in lower case and without punctuation
     "snp": tuple("snp snpid snpname marker markerid markername name id rs rsid variant locus probesetid".split()),

@@ -13,9 +13,9 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config.genotypes import Genotypes
-from mmgibbs.data.genotypes.file import GenotypeFile, snp_table
+from mmgibbs.data.genotypes.file_format import GenotypeFile, snp_table
 from mmgibbs.data.genotypes.map_file import parse_positions
-from mmgibbs.data.genotypes.places import positions_of_plink
+from mmgibbs.data.genotypes.snps import positions_of_plink
 from mmgibbs.data.phenotypes import read_any
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.reading import decode_bed

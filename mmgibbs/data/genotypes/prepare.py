@@ -12,10 +12,9 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config.genotypes import Genotypes
-from mmgibbs.data.genotypes.file import GenotypeFile, open_genotypes
+from mmgibbs.data.genotypes.file_format import GenotypeFile, open_genotypes
 from mmgibbs.data.genotypes.map_file import read_frequencies
-from mmgibbs.data.genotypes.match import Matched, match_ids
-from mmgibbs.data.genotypes.quality import Checked, check_quality
+from mmgibbs.data.genotypes.quality import Checked, Matched, check_quality, match_ids
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.store import (

@@ -19,8 +19,14 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config.genotypes import Genotypes
-from mmgibbs.data.genotypes.file import GenotypeFile, optional_library, snp_table
-from mmgibbs.data.genotypes.file_format import BYTE_ORDER_MARK, GZIP, read_head
+from mmgibbs.data.genotypes.file_format import (
+    BYTE_ORDER_MARK,
+    GZIP,
+    GenotypeFile,
+    optional_library,
+    read_head,
+    snp_table,
+)
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.store import BLOCK, PackedGenotypes, PackedSource, count_chunks
 from pedigree.tables import agreeing, counted, quoted

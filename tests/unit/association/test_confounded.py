@@ -11,8 +11,7 @@ import polars as pl
 import pytest
 
 import mmgibbs
-from mmgibbs.association.multiple_testing import false_discovery_rates
-from mmgibbs.association.statistics import genomic_inflation
+from mmgibbs.association.statistics import false_discovery_rates, genomic_inflation
 
 N, P = 90, 130  # more SNPs than calibrate tests
 HERD, TWICE, NEARLY, SECOND_ALONE = 5, 6, 7, 8

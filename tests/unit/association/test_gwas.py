@@ -11,10 +11,9 @@ from helpers.support import ROOT
 from polars.testing import assert_frame_equal
 
 import mmgibbs
-from mmgibbs.association.multiple_testing import effective_number, false_discovery_rates
 from mmgibbs.association.results import collect_notes
 from mmgibbs.association.scan import Scan, count_effective_tests
-from mmgibbs.association.statistics import empty_tests
+from mmgibbs.association.statistics import effective_number, empty_tests, false_discovery_rates
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.report.finished import read_finished
@@ -47,7 +46,7 @@ def tested(folder):
 def copies(folder, snps):
     """Copies of the counted allele of some SNPs, by animal."""
     from mmgibbs.config.genotypes import Genotypes
-    from mmgibbs.data.genotypes.file import open_genotypes
+    from mmgibbs.data.genotypes.file_format import open_genotypes
     from mmgibbs.genotypes.store import dosages
 
     file = open_genotypes(Genotypes(file=folder / "genotypes.bed").completed())

@@ -15,7 +15,7 @@ from mmgibbs.association.projection import InformationByMatrix, InformationBySol
 from mmgibbs.association.scan import Genotypes, Limits, scan
 from mmgibbs.association.statistics import compute_tests, genomic_inflation, log_p_of_chi2
 from mmgibbs.likelihood.matrices import Variances
-from mmgibbs.results.p_values import log_p_of_z
+from mmgibbs.results.windows import log_p_of_z
 
 EXAMPLES = [
     "univariate_animal", "bivariate_missing", "direct_maternal", "three_traits_maternal", "random_regression",

@@ -10,7 +10,7 @@ from mmgibbs.build.estimable import contrasts as of_contrasts
 from mmgibbs.build.estimable.contrasts import draw_contrasts
 from mmgibbs.build.estimable.forms import compute_forms
 from mmgibbs.build.estimable.matrices import list_estimated_blocks
-from mmgibbs.build.estimable.undetermined import find_undetermined
+from mmgibbs.build.estimable.variances import find_undetermined
 from mmgibbs.models.covariance import CovarianceModel, full_block
 from mmgibbs.models.residual import ResidualModel
 

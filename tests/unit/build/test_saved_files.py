@@ -79,7 +79,7 @@ def test_another_mapping_is_refused(folder, ids):
 
 def test_other_names_are_another_analysis(folder):
     """A run is not continued with other levels than it began with."""
-    from mmgibbs.data.environments import load_analysis
+    from mmgibbs.data.traits import load_analysis
 
     path, found = analysis(folder, {"genetic": {"file": "names.txt"}}), []
     for text in ("a3\n", "a4\n"):

@@ -15,10 +15,9 @@ from helpers.support import ROOT
 
 import mmgibbs
 from mmgibbs.cli import main
-from mmgibbs.comparison.make import FILES, compare
+from mmgibbs.comparison.make import FILES, as_text, compare
 from mmgibbs.comparison.sides import read_side
 from mmgibbs.comparison.solutions import pairs
-from mmgibbs.comparison.text import as_text
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.exchange.blupf90_write import export_blupf90
 from mmgibbs.report import likelihood_ratio as module

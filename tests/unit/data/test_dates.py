@@ -10,8 +10,7 @@ from helpers.validation_data import analysis_of, beef_frames, small_beef
 import mmgibbs.data.prepared
 from mmgibbs.build.trends import birth_year_averages
 from mmgibbs.config import load_config
-from mmgibbs.data.births import birth_years, group_years
-from mmgibbs.data.dates import are_dates_as_numbers
+from mmgibbs.data.dates import are_dates_as_numbers, birth_years, group_years
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import DataError
 

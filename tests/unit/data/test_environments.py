@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 import mmgibbs
-from mmgibbs.data.environments import load_analysis
+from mmgibbs.data.traits import load_analysis
 from mmgibbs.errors import MmgibbsError
 
 SITES, LINES = ("S2", "S10", "S1"), 12

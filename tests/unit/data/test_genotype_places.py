@@ -20,7 +20,7 @@ from helpers.genotype_files import (
 from helpers.genotypes import write_plink
 
 from mmgibbs.config.markers import Windows
-from mmgibbs.data.genotypes.places import known_chromosomes
+from mmgibbs.data.genotypes.snps import known_chromosomes
 from mmgibbs.data.genotypes.windows import placed, windows_notes
 from mmgibbs.errors import DataError
 

@@ -9,8 +9,8 @@ from scipy.optimize import minimize
 
 import mmgibbs
 from mmgibbs.config.orders import level_numbers
-from mmgibbs.data.environments import load_analysis
 from mmgibbs.data.prepare import prepare
+from mmgibbs.data.traits import load_analysis
 from mmgibbs.errors import MmgibbsError
 
 MONTHS = ["jan", "feb", "mar", "apr"]

@@ -6,8 +6,13 @@ import pytest
 from helpers.analyses import analysis, fixed
 
 from mmgibbs.config import load_config
-from mmgibbs.data.decimal_commas import commas_as_points, deciding_cell
-from mmgibbs.data.number_format import explain_no_number, find_points_of_thousands, parse_column
+from mmgibbs.data.number_format import (
+    commas_as_points,
+    deciding_cell,
+    explain_no_number,
+    find_points_of_thousands,
+    parse_column,
+)
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.regression import read_regression
 from mmgibbs.errors import DataError

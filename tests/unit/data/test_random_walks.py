@@ -10,7 +10,7 @@ from mmgibbs.config import load_config
 from mmgibbs.data import random_walks
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ConfigError, DataError
-from mmgibbs.runs import smooths
+from mmgibbs.runs import estimates
 
 RECORDS = pl.DataFrame(
     {"animal": ["a"] * 5 + ["b"] * 4, "day": [1.0, 2.5, 2.5, 4, 9, 2, 3, 5, 9], "y": [1.0, 2, 3, 4, 5, 6, 7, 8, 10]}
@@ -126,7 +126,7 @@ def test_a_record_without_a_value_is_refused_or_omitted():
 
 
 def test_effective_dimensions_of_too_many_equations_are_left_out_with_a_note(tmp_path, monkeypatch):
-    monkeypatch.setattr(smooths, "MAX_EQUATIONS", 5)
+    monkeypatch.setattr(estimates, "MAX_EQUATIONS", 5)
     source = analysis(method="blup") | {"variances": {"curve": 1, "residual": 1}}
     source["output"] = {"directory": str(tmp_path / "run")}
     run = mmgibbs.run(source, progress=False)

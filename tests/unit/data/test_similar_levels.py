@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 from helpers.analyses import analysis, as_mapping, effect, fixed, random
 
-from mmgibbs.data.environments import load_analysis
 from mmgibbs.data.prepare import prepare
+from mmgibbs.data.traits import load_analysis
 
 
 def of_levels(cells, kind="fixed", values=False, **data):

@@ -8,8 +8,7 @@ from helpers.finished_run import write_run
 import mmgibbs
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError, MmgibbsError
-from mmgibbs.exchange.deregressed_write import export_deregressed
-from mmgibbs.exchange.deregression import Evaluated, deregress, weigh
+from mmgibbs.exchange.deregression import Evaluated, deregress, export_deregressed, weigh
 from mmgibbs.exchange.draws_write import draws_frame, export_draws
 from mmgibbs.report.finished import read_finished
 

@@ -7,7 +7,7 @@ import pytest
 
 import mmgibbs
 from mmgibbs.errors import ConfigError
-from mmgibbs.formula.names import HiddenNames, write_name
+from mmgibbs.formula.columns import HiddenNames, write_name
 
 pytest.importorskip("formulaic")
 

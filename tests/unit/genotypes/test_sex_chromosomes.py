@@ -6,7 +6,7 @@ import pytest
 
 import mmgibbs
 from mmgibbs.config import load_config
-from mmgibbs.data.genotypes.sex_chromosomes import name_sex_chromosomes
+from mmgibbs.data.genotypes.snps import name_sex_chromosomes
 from mmgibbs.data.prepare import prepare
 
 N_AUTOSOMAL, N_X, N_SIRES, N_DAMS, N_PROGENY = 150, 60, 10, 20, 90

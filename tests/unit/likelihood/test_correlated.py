@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 from reference.dense import information, projection, restricted_log_likelihood
 
-from mmgibbs.data.environments import load_analysis
 from mmgibbs.data.prepare import prepare
+from mmgibbs.data.traits import load_analysis
 from mmgibbs.equations.base import layout
 from mmgibbs.likelihood.base import Place
 from mmgibbs.likelihood.correlated import RenewableResidual, correlated_likelihood

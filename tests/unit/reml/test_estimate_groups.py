@@ -8,8 +8,8 @@ import pytest
 
 import mmgibbs
 from mmgibbs.build.assemble import assemble
-from mmgibbs.data.environments import load_analysis
 from mmgibbs.data.prepare import prepare
+from mmgibbs.data.traits import load_analysis
 from mmgibbs.likelihood.trait_groups import group_traits
 from mmgibbs.models.terms import Normal
 from mmgibbs.reml.estimate import estimate

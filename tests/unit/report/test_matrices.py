@@ -11,9 +11,9 @@ from mmgibbs.report.factors import factor_tables, is_of_factors
 from mmgibbs.report.findings import chain_findings
 from mmgibbs.report.matrices import correlation_tables, sorted_by_similarity
 from mmgibbs.report.page import make_parameter_tables
+from mmgibbs.report.parameters import lower_triangle
 from mmgibbs.report.terminal import MAX_COMPONENTS, matrices_as_text
-from mmgibbs.report.triangle import lower_triangle
-from mmgibbs.results.matrices import CovarianceMatrix, covariance_matrices
+from mmgibbs.results.relationships import CovarianceMatrix, covariance_matrices
 from mmgibbs.results.tables import SUMMARY_COLUMNS
 
 

@@ -13,7 +13,7 @@ from mmgibbs.models.structures.correlated import Autoregressive, CompoundSymmetr
 from mmgibbs.models.structures.factor_analytic import FactorAnalytic
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.likelihood_ratio import LikelihoodRatio, describe_test, likelihood_ratio
-from mmgibbs.report.nested_structures import count_surplus, find_restriction, make_kind
+from mmgibbs.report.nested import count_surplus, find_restriction, make_kind
 
 TRAITS = ["a", "b", "c", "d", "e"]
 FACTORS = {n: {"kind": "factor_analytic", "factors": n, "variances": "free"} for n in (1, 2, 3)}

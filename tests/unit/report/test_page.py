@@ -10,7 +10,7 @@ import xarray
 from helpers.finished_run import HERDS, analysis, record, write_run
 from helpers.html_page import Page, as_number
 
-from mmgibbs.report import make, plots, render, value_words
+from mmgibbs.report import make, method_words, plots, render
 from mmgibbs.report.breeding import _figures
 from mmgibbs.report.findings import warnings
 from mmgibbs.report.finished import Finished, _draws
@@ -388,10 +388,10 @@ def test_negative_reliabilities_are_explained_once(tmp_path, page):
     assert page.text.count("Reliabilities below 0 are explained under Warnings.") >= 3  # tables, and captions
     assert "below 0 are explained" not in positive.text
     told = "A reliability is below 0 where the posterior SD of a value is above the SD that the model gives it."
-    assert value_words.negative_reliability_words([0.4, None, -0.1], solved=False, warned=False) == told
-    of_blup = value_words.negative_reliability_words([-0.1], solved=True, warned=False)
+    assert method_words.negative_reliability_words([0.4, None, -0.1], solved=False, warned=False) == told
+    of_blup = method_words.negative_reliability_words([-0.1], solved=True, warned=False)
     assert of_blup == told.replace("posterior SD", "standard error")
-    assert value_words.negative_reliability_words([0.0, -0.004, None], solved=False, warned=False) == ""
+    assert method_words.negative_reliability_words([0.0, -0.004, None], solved=False, warned=False) == ""
 
 
 def test_the_footer_lists_what_the_folder_holds(tmp_path):

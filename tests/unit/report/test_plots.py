@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from mmgibbs.report import plots
-from mmgibbs.report.bounds import bounds
+from mmgibbs.report.parameters import bounds
 from mmgibbs.report.plots import bandwidth, density, paint_density, rank_shares
 
 ABOVE, BOTH, CLOSE = np.array([0.2, 0.4]), np.array([-0.2, 0.4]), np.array([0.9, 1.2])

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import polars as pl
 
-from mmgibbs.report.boundary import bound_as_0
 from mmgibbs.report.notebook import as_html
 from mmgibbs.report.page import make_parameter_tables
+from mmgibbs.report.parameters import bound_as_0
 from mmgibbs.report.terminal import SHOWN, summary_as_text, table_as_text
 
 ROWS = [

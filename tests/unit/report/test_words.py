@@ -3,7 +3,16 @@
 import pytest
 
 from mmgibbs.report.figure_words import chosen_words, key_of_figures
-from mmgibbs.report.method_words import ENGINES, engine_words, interweaved_words, reml_words
+from mmgibbs.report.method_words import (
+    ENGINES,
+    engine_words,
+    genomic_reliability_words,
+    interweaved_words,
+    reliability_words,
+    reml_words,
+    scale_words,
+    values_words,
+)
 from mmgibbs.report.model_words import (
     fixed_prior_words,
     model_equations,
@@ -13,7 +22,6 @@ from mmgibbs.report.model_words import (
     underlying_words,
 )
 from mmgibbs.report.page import facts
-from mmgibbs.report.value_words import genomic_reliability_words, reliability_words, scale_words, values_words
 
 IW, HALF_T = "inverse-Wishart prior with", "half-t prior of standard deviations with"
 

@@ -9,7 +9,7 @@ import pytest
 import mmgibbs
 from mmgibbs.cli import main
 from mmgibbs.report.findings import said_at_the_end
-from mmgibbs.results.reliability import count_negative, negative_reliabilities, reliabilities
+from mmgibbs.results.tables import count_negative, negative_reliabilities, reliabilities
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mmgibbs.results.variogram import sample_variogram
+from mmgibbs.results.field import sample_variogram
 
 
 def plain(row, column, z):

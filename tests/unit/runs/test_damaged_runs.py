@@ -19,7 +19,7 @@ import mmgibbs
 from mmgibbs.cli import main
 from mmgibbs.config import load_config
 from mmgibbs.errors import ConfigError
-from mmgibbs.report import value_words
+from mmgibbs.report import method_words
 from mmgibbs.report.findings import remarks, warnings
 from mmgibbs.report.finished import read_finished
 from mmgibbs.report.page import count_coefficients, facts, list_files, model_section, subtitle, traits_with_intercept
@@ -299,7 +299,7 @@ def words_of_page(run):
     """All that a page says of run.json; its figures take seconds."""
     remarks(run), warnings(run), facts(run.record), subtitle(run.record), list_files(run)
     model_section(run.record, count_coefficients(run), traits_with_intercept(run))
-    value_words.values_words(run.record, True, True, "none")
+    method_words.values_words(run.record, True, True, "none")
 
 
 @pytest.mark.parametrize("value", first(2, ["many", None, {}, -1]))

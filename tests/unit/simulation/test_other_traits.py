@@ -12,7 +12,7 @@ from mmgibbs.config.schema import FILE as SCHEMA
 from mmgibbs.errors import ConfigError, as_a_command
 from mmgibbs.runs.run import check, run
 from mmgibbs.simulation import calving, command, disease, files, longevity, mastitis
-from mmgibbs.simulation.liability import cut_points
+from mmgibbs.simulation.herd import cut_points
 from mmgibbs.simulation.simulate import DAM_AGES, SEXES
 
 SHORT = ["sampler.chains=1", "sampler.burn_in=5", "sampler.samples=10", "sampler.thin=1"]

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from mmgibbs.data.births import birth_years
+from mmgibbs.data.dates import birth_years
 from mmgibbs.errors import ConfigError
 from mmgibbs.validation.options import Plan, resolve_plan
 from mmgibbs.validation.run import validate_analysis, validate_several
