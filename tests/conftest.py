@@ -28,6 +28,15 @@ def pytest_addoption(parser):
             parser.addoption(option, help="ignored: pytest-xdist is not installed")
 
 
+def pytest_configure():
+    try:
+        from hypothesis import settings
+    except ImportError:
+        return
+    settings.register_profile("no deadline", deadline=None)  # an example waits where other tests take the cores
+    settings.load_profile("no deadline")
+
+
 def tenth_of(nodeid: str) -> int:
     """The tenth that a test belongs to: the same in every process and on every system."""
     return zlib.crc32(nodeid.encode()) % TENTHS

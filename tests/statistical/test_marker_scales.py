@@ -12,6 +12,7 @@ from itertools import product
 import numpy as np
 import pytest
 from helpers.monte_carlo import batches, compare
+from helpers.selection import first
 from reference import models
 from scipy import stats
 from statistical.test_markers import markers_of
@@ -147,9 +148,7 @@ def held_to_quadrature(kind, samples, **options):
     return compare(batches(draws), by_quadrature(kind))
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=pytest.mark.slow) if kind == "bayes_b" else kind for kind in KINDS]
-)
+@pytest.mark.parametrize("kind", first(3, KINDS))
 def test_scales_and_shares(kind):
     comparison = held_to_quadrature(kind, 8000)
     assert comparison.agrees, comparison

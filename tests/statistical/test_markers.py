@@ -11,6 +11,7 @@ from itertools import product
 import numpy as np
 import pytest
 from helpers.monte_carlo import batches, compare
+from helpers.selection import first
 from reference import models
 
 from mmgibbs.engines.serial import SerialEngine
@@ -160,7 +161,7 @@ CASES = {  # gamma of the standard scale multiplies the variance of the effect o
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", first(2, CASES))
 def test_by_enumeration(name):
     options = {"gamma": GAMMA, "pi": PI} | CASES[name]
     prior = spec(name.partition(",")[0], classes=options["gamma"], pi=options["pi"])

@@ -119,6 +119,7 @@ def held_to_forward(n, **options):
     return compare(batches(successive(n, **options)), mean, error)
 
 
+@pytest.mark.slow
 def test_everything_at_once():
     comparison = held_to_forward(6000)
     assert comparison.agrees, comparison

@@ -69,6 +69,7 @@ def standard_errors(both):
     return [(name[1], exact[name][1], drawn[name][1]) for name in exact if name[1] in gibbs.EXPECTED]
 
 
+@pytest.mark.slow
 def test_standard_errors_are_those_of_the_inverse_equations(both):
     found = standard_errors(both)
     assert len(found) == 2

@@ -67,6 +67,7 @@ def covered(values, sets, causal):
     return held, sets["size"].count()
 
 
+@pytest.mark.slow
 def test_variances_start_at_those_of_the_run(simulated, mapped):
     """The default share of the raw variance of the trait would have fixed effects in it."""
     run = mmgibbs.open_run(simulated[0].directory.parent / "run")
@@ -104,6 +105,7 @@ def test_the_prior_is_that_among_all_snps(simulated, mapped):
     assert any("that among all SNPs" in note for note in mapped.notes)
 
 
+@pytest.mark.slow
 def test_a_wider_region_has_more_snps(simulated, tmp_path, capsys):
     tested, _ = simulated
     wide = mmgibbs.gwas(tested.directory.parent / "run", loco=True, progress=False).regions

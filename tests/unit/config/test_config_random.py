@@ -37,7 +37,6 @@ values = st.recursive(
 )
 quick = settings(
     max_examples=70,
-    deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

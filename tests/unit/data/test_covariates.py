@@ -27,7 +27,7 @@ def test_coefficients_of_shifted_powers_become_those_of_raw_powers(shift, scale,
     np.testing.assert_allclose(difference, difference[0], atol=1e-9 * 10**degree)  # they differ by a constant
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(1, 5), st.integers(0, 2**32 - 1), st.booleans())
 def test_orthonormal_columns(m, seed, repeat):
     rng = np.random.default_rng(seed)

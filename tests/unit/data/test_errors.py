@@ -194,7 +194,7 @@ TABLE = st.tuples(
 )
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(TABLE)
 def test_random_tables_are_read_or_refused(tmp_path, drawn):
     """Either a design with finite numbers where a trait is observed and valid codes for levels, or one DataError."""

@@ -193,7 +193,7 @@ def test_tables(cases, tmp_path):
     assert failures(list(cases()), tmp_path) == []
 
 
-@settings(max_examples=20, deadline=None, derandomize=True, database=None)
+@settings(max_examples=20, derandomize=True, database=None)
 @given(
     style=st.tuples(st.sampled_from([",", ";", "\t", " ", "|"]), st.sampled_from(ENDS)),
     missing=st.sampled_from(["NA", ".", "-", "?", "nan", "N/A", "#N/A"]),

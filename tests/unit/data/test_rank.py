@@ -48,7 +48,7 @@ def models(draw):
     return effects
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(models())
 def test_kept_columns_are_a_basis(effects):
     check(effects)
@@ -106,7 +106,7 @@ def two_classes(draw):
     return [Columns(np.zeros(n, np.int32), 1), Columns(one, q + 3), Columns(other, q)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(two_classes(), st.booleans())
 def test_levels_set_to_0_in_a_class_too_large_for_the_full_check(effects, with_intercept):
     """Where a record has a level of one class alone its part has full rank; the intercept stands for a level that the

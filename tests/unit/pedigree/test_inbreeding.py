@@ -63,13 +63,13 @@ def by_path_counting(sire, dam):
     return F
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(pedigrees())
 def test_path_counting(pedigree):
     assert inbreeding(*pedigree) == pytest.approx(by_path_counting(*pedigree), abs=1e-14)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(pedigrees(hermaphrodites=True))
 def test_tabular_with_selfing(pedigree):
     assert inbreeding(*pedigree) == pytest.approx(tabular.inbreeding(*pedigree), abs=1e-14)

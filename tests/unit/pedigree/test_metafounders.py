@@ -20,7 +20,7 @@ def some_gamma(m, seed):
     return 8 / 40 * (p - 0.5) @ (p - 0.5).T + 0.05 * np.eye(m)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(pedigrees(groups=2), st.integers(0, 1000))
 def test_inbreeding_is_that_of_the_table(parents, seed):
     sire, dam = parents

@@ -351,7 +351,7 @@ def test_births_that_are_none(tmp_path):
     assert p.notes[-1] == said.format(2).replace("row 3", "row 2").replace("spring", "autumn")
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(*[st.sampled_from(["0", "", "a", "b", "c", "d", "e", "f "])] * 3), min_size=1, max_size=7))
 def test_read_right_or_refused_with_the_reason(tmp_path, rows):
     """Random tables: what is accepted is the table; what is refused has the fault that the message names (judged

@@ -12,7 +12,7 @@ from pedigree.relationship import relatives
 TEXT = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=6)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(TEXT, max_size=40), st.lists(st.one_of(st.none(), TEXT), max_size=40))
 def test_index_is_a_dictionary(ids, wanted):
     wanted = wanted + ids[::3]
@@ -47,7 +47,7 @@ def shuffled_pedigrees(draw):
     return parent
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(shuffled_pedigrees())
 def test_parents_come_first_and_stay_the_same_animals(parents):
     sire, dam = parents

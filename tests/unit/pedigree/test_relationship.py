@@ -97,7 +97,7 @@ class TestAgainstDense:
         assert quadratic_form(r, theta) == pytest.approx(exact, rel=1e-9 if dtype == np.float64 else 1e-4)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 40), st.integers(0, 10**6), st.integers(0, 3), st.booleans())
 def test_random_pedigrees(n, seed, groups, selfing):
     sire, dam = random_pedigree(n, seed, groups, selfing)

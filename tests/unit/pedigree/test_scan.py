@@ -62,7 +62,7 @@ def test_what_is_found(content, separator, expected):
 
 
 @given(st.text("ab1.,;\n", max_size=40), st.sampled_from(",;"))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_plain_tables(content, separator):
     """Each line without bytes is blank, each other one a record."""
     text = content.split("\n")[: None if content and content[-1] != "\n" else -1]

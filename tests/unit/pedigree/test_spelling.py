@@ -62,7 +62,7 @@ def test_whole_numbers_keep_their_digits(number, leading, decimals, around):
     assert normal_form(written) == str(number)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.one_of(st.none(), st.text(max_size=12), st.from_regex(r"[-+]?[0-9.,eE]{0,9}", fullmatch=True))))
 def test_normal_forms_are_stable_and_leave_the_column_alone(texts):
     column = pl.Series("id", texts, dtype=pl.String)

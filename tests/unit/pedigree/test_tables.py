@@ -23,7 +23,7 @@ def file_of(folder, content, name="t.csv"):
     return path
 
 
-@settings(max_examples=70, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=70, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.lists(VALUE, min_size=3, max_size=3), min_size=1, max_size=8),
     st.sampled_from([",", ";", "\t"]),

@@ -242,6 +242,7 @@ def test_several_analyses_at_once(folder, whole, workers, monkeypatch):
     assert len(sampled["happened"]) == 1 and blup["workers"]
 
 
+@pytest.mark.slow
 def test_relationships_from_genotypes(genotyped, tmp_path, workers):
     """The dense block travels; what was derived from it here does not. The record has the memory of the worker."""
     here, there = (

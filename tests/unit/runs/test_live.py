@@ -195,6 +195,7 @@ def test_a_run_with_a_page_has_the_same_draws(tmp_path, quick):
     assert "location.reload" not in text and "Finished " in text
 
 
+@pytest.mark.slow
 def test_a_regression_has_a_page_too(tmp_path, quick, monkeypatch):
     monkeypatch.setattr(live, "MOST_PARAMETERS", 3)
     random = np.random.default_rng(1)

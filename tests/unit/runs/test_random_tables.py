@@ -219,7 +219,6 @@ def assert_adds_up(config, result) -> None:
 
 
 quick = settings(
-    deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     database=None,

@@ -346,6 +346,7 @@ def test_the_checkpoint_of_a_version_that_kept_less(folder, monkeypatch, flag):
     assert finished == (flag[0] == "--extend")  # it is as it was
 
 
+@pytest.mark.slow
 def test_the_run_of_a_version_with_fewer_keys_is_continued(folder, monkeypatch, whole):
     stop_at(monkeypatch, folder, 30)
     place, then = folder / "run" / "checkpoint", {}
