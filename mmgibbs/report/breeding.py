@@ -281,8 +281,8 @@ def extreme(
         notes += [below] if below else []
     for name in (c for c in chosen.columns if c.startswith("probability[") or c == "expected_count"):
         if either[name].count():
-            label = "Expected count" if name == "expected_count" else f"P({name.partition('[')[2][:-1]})"
-            columns.append(Column(label, "number", "mean over the draws, under the average fixed effects"))
+            head_of_it = "Expected count" if name == "expected_count" else f"P({name.partition('[')[2][:-1]})"
+            columns.append(Column(head_of_it, "number", "mean over the draws, under the average fixed effects"))
             cells.append(numbers(chosen[name].to_list(), 3))
     if (as_number(frame["inbreeding"].max()) or 0) > 0:
         columns.append(Column("F", "number", "inbreeding coefficient"))
