@@ -9,21 +9,24 @@ from mmgibbs.data.dates import birth_years, group_years
 from mmgibbs.report import figure_words, method_words, model_words, plots
 from mmgibbs.report.finished import Finished, Trend
 from mmgibbs.report.html_tables import (
-    Column,
     Number,
     Table,
     as_number,
+    bar_column,
     bars,
     bars_words,
+    cell_column,
     counted,
-    counts,
     decimals,
     interval_range,
     known,
+    make_table,
     normal_intervals,
     number,
-    numbers,
-)  # fmt: skip
+    number_column,
+    rows_words,
+    text_column,
+)
 
 
 def breeding_values(run: Finished, figures: plots.Figures, top: int) -> list[dict]:
@@ -241,63 +244,48 @@ def extreme(
     """
     chosen, opposite = _first(frame, top, descending), _first(frame, top, not descending)
     either = pl.concat([chosen, opposite])
-    sd = chosen["sd"].to_list()
-    means = chosen["mean"].to_list()
     sd_of_most = as_number(chosen["sd"].median())
     places = decimals(sd_of_most if known(sd_of_most) else as_number(chosen["mean"].std()))
-    lows, highs = normal_intervals(means, sd)
-    notes = (
-        [f"{chosen.height:,} of {frame.height:,}; solutions.parquet has all of them."]
-        if chosen.height < frame.height
-        else []
-    )
+    lows, highs = normal_intervals(chosen["mean"], chosen["sd"])
+    notes = [rows_words(chosen.height, frame.height, "solutions.parquet")]
     middle, spread = ("solution", "SE") if solved else ("mean", "SD")
     columns = [
-        Column("Rank", "number"),
-        Column(head, "id"),
-        Column(values.capitalize(), "number"),
-    ]
-    cells = [
-        counts(range(1, chosen.height + 1)),
-        chosen["level"].to_list(),
-        numbers(means, places),
+        number_column("Rank", range(1, chosen.height + 1)),
+        text_column(head, chosen["level"], "id"),
+        number_column(values.capitalize(), chosen["mean"], places),
     ]
     if any(known(v) for v in lows):
         what = "standard error of prediction, the root of the PEV" if solved else "posterior standard deviation"
+        drawn = bars(chosen["mean"], lows, highs)
         columns += [
-            Column(spread, "number", what),
-            Column("Low", "number", f"{middle} less 1.96 {spread}"),
-            Column("High", "number", f"{middle} plus 1.96 {spread}"),
-            Column("95 % interval", "bar"),
+            number_column(spread, chosen["sd"], places, what),
+            number_column("Low", lows, places, f"{middle} less 1.96 {spread}"),
+            number_column("High", highs, places, f"{middle} plus 1.96 {spread}"),
+            bar_column("95 % interval", drawn),
         ]
-        drawn = bars(means, lows, highs)
-        cells += [numbers(sd, places), numbers(lows, places), numbers(highs, places), drawn]
         notes += bars_words({"": interval_range(lows, highs)}, drawn, places)
     if either["reliability"].count():
-        columns.append(Column("Reliability", "number", f"share of the {called}'s genetic variance that is known"))
-        cells.append(numbers(chosen["reliability"].to_list(), 2))
-        notes += [of_reliability] if of_reliability else []
+        what = f"share of the {called}'s genetic variance that is known"
+        columns.append(number_column("Reliability", chosen["reliability"], 2, what))
         below = method_words.negative_reliability_words(chosen["reliability"], solved, warned=not of_reliability)
-        notes += [below] if below else []
+        notes += [of_reliability, below]
     for name in (c for c in chosen.columns if c.startswith("probability[") or c == "expected_count"):
         if either[name].count():
-            head_of_it = "Expected count" if name == "expected_count" else f"P({name.partition('[')[2][:-1]})"
-            columns.append(Column(head_of_it, "number", "mean over the draws, under the average fixed effects"))
-            cells.append(numbers(chosen[name].to_list(), 3))
+            title = "Expected count" if name == "expected_count" else f"P({name.partition('[')[2][:-1]})"
+            what = "mean over the draws, under the average fixed effects"
+            columns.append(number_column(title, chosen[name], 3, what))
     if (as_number(frame["inbreeding"].max()) or 0) > 0:
-        columns.append(Column("F", "number", "inbreeding coefficient"))
-        cells.append(numbers(chosen["inbreeding"].to_list(), 3))
+        columns.append(number_column("F", chosen["inbreeding"], 3, "inbreeding coefficient"))
     if "year" in chosen.columns:
         if either["year"].count():
-            columns.append(Column("Born", "number"))
-            cells.append([Number("" if y is None else str(y), y) for y in chosen["year"].to_list()])
-        for parent in ("sire", "dam"):
-            if either[parent].count():
-                columns.append(Column(parent.capitalize(), "id"))
-                cells.append([v or "" for v in chosen[parent].to_list()])
+            columns.append(cell_column("Born", [Number("" if y is None else str(y), y) for y in chosen["year"]]))
+        columns += [
+            text_column(parent.capitalize(), chosen[parent], "id")
+            for parent in ("sire", "dam")
+            if either[parent].count()
+        ]
     word = "highest" if descending else "lowest"
-    title = f"{label}: the {chosen.height:,} {word} {values}s"
-    return Table(title, columns, list(zip(*cells, strict=True)), " ".join(notes))
+    return make_table(f"{label}: the {chosen.height:,} {word} {values}s", columns, *notes)
 
 
 def _first(frame: pl.DataFrame, top: int, descending: bool) -> pl.DataFrame:
@@ -323,25 +311,18 @@ def unrelated_effect_rows(run: Finished) -> Table | None:
     frames = [f for _, f in rows]
     spreads = [as_number(f["mean"].std()) for f in frames]
     places = [decimals(s) for s in spreads]
-    columns = [
-        Column("Effect"),
-        Column("Levels", "number"),
-        Column("SD of the solutions" if run.solved else "SD of the means", "number"),
-        Column("Lowest", "number"),
-        Column("Highest", "number"),
-    ]
-    columns.append(Column("Median reliability", "number"))
     medians = [as_number(f["reliability"].median()) for f in frames]
-    cells = [
-        [label for label, _ in rows],
-        counts([f.height for f in frames]),
-        numbers(spreads, places),
-        numbers([as_number(f["mean"].min()) for f in frames], places),
-        numbers([as_number(f["mean"].max()) for f in frames], places),
-        numbers(medians, 2),
+    columns = [
+        text_column("Effect", [label for label, _ in rows]),
+        number_column("Levels", [f.height for f in frames]),
+        number_column("SD of the solutions" if run.solved else "SD of the means", spreads, places),
+        number_column("Lowest", [as_number(f["mean"].min()) for f in frames], places),
+        number_column("Highest", [as_number(f["mean"].max()) for f in frames], places),
+        number_column("Median reliability", medians, 2),
     ]
-    notes = [
+    return make_table(
+        "Spread of the solutions",
+        columns,
         "solutions.parquet has every level.",
         method_words.negative_reliability_words(medians, run.solved, warned=False),
-    ]
-    return Table("Spread of the solutions", columns, list(zip(*cells, strict=True)), " ".join(filter(None, notes)))
+    )

@@ -20,15 +20,19 @@ from mmgibbs.report.html_tables import (
     Number,
     Table,
     as_number,
+    cell_column,
     counted,
     counts,
     decimals,
     interval,
     known,
     listed,
+    make_table,
     number,
+    number_column,
     numbers,
-)  # fmt: skip
+    text_column,
+)
 from mmgibbs.report.likelihood_ratio import (
     LikelihoodRatio,
     describe_restrictions,
@@ -132,38 +136,32 @@ def parameter_table(runs: Sequence[Finished], names: Sequence[str]) -> Table | N
     shared, rows, drawn = _shared(runs), [_rows(run) for run in runs], [was_drawn(run.summary) for run in runs]
     if not shared:
         return None
-    columns = [Column("Parameter")]
-    cells: list[Sequence] = [shared]
     spreads = [
         [r[name]["sd"] for r in rows if name in r and known(r[name]["sd"]) and r[name]["sd"] > 0] for name in shared
     ]
     places = [decimals(min(s)) if s else 3 for s in spreads]
+    columns = [text_column("Parameter", shared)]
     for run_name, run, of_draws in zip(names, rows, drawn, strict=True):
-        rows_of_runs = [run.get(name, {}) for name in shared]
-        columns.append(Column(run_name, "number"))
-        cells.append(numbers([o.get("mean") for o in rows_of_runs], places))
+        rows_of_run = [run.get(name, {}) for name in shared]
+        columns.append(number_column(run_name, [row.get("mean") for row in rows_of_run], places))
+        ends = [(row.get("hpd_low"), row.get("hpd_high")) for row in rows_of_run]
         if not of_draws:
-            columns.append(Column("SE", "number", "standard error"))
-            cells.append(numbers([o.get("sd") or None for o in rows_of_runs], places))
-            continue
-        if not any(known(o.get("hpd_low")) for o in rows_of_runs):
-            continue
-        columns.append(Column("95 % interval", "id"))
-        cells.append(
-            [interval(o.get("hpd_low"), o.get("hpd_high"), p) for o, p in zip(rows_of_runs, places, strict=True)]
-        )
+            errors = [row.get("sd") or None for row in rows_of_run]
+            columns.append(number_column("SE", errors, places, "standard error"))
+        elif any(known(low) for low, _ in ends):
+            intervals = [interval(*low_high, p) for low_high, p in zip(ends, places, strict=True)]
+            columns.append(text_column("95 % interval", intervals, "id"))
     apart = []
     for name, spread in zip(shared, spreads, strict=True):
         means = [r[name]["mean"] if name in r and known(r[name]["mean"]) else None for r in rows]
         differences = [mean - means[0] for mean in means[1:] if mean is not None] if means[0] is not None else []
         farthest = max(differences, key=abs, default=None)
         apart.append(farthest / float(np.mean(spread)) if spread and farthest is not None else None)
-    note = ""
-    if any(spreads):  # of BLUP the variances were given
-        columns.append(Column(*difference_column(drawn)))
-        cells.append(signed(numbers(apart, 2)))
-        note = columns_words(drawn)
-    return Table("Parameters", columns, list(zip(*cells, strict=True)), note)
+    if not any(spreads):  # of BLUP the variances were given
+        return make_table("Parameters", columns)
+    label, help_of_it = difference_column(drawn)
+    columns.append(cell_column(label, signed(numbers(apart, 2)), help_of_it))
+    return make_table("Parameters", columns, columns_words(drawn))
 
 
 def _with_intervals(rows: dict[str, dict]) -> dict[str, dict]:
@@ -186,7 +184,7 @@ def interval_words(drawn: Sequence[bool]) -> str:
 def columns_words(drawn: Sequence[bool]) -> str:
     """What the columns with a short head are, for those who cannot point at it: standard errors, and differences."""
     error = "SE: standard error, from the average information matrix of REML (how sharply the likelihood falls). "
-    label, _, help_of_it = difference_column(drawn)
+    label, help_of_it = difference_column(drawn)
     return f"{error * (not all(drawn))}{label}: {help_of_it}."
 
 
@@ -198,14 +196,14 @@ def signed(column: Sequence[Number]) -> list[Number]:
     ]
 
 
-def difference_column(drawn: Sequence[bool]) -> tuple[str, str, str]:
-    """Label, kind and help of the column of differences of means, or estimates, from the first run."""
+def difference_column(drawn: Sequence[bool]) -> tuple[str, str]:
+    """Label and help of the column of differences of means, or estimates, from the first run."""
     label = "Run 2 \u2212 run 1" if len(drawn) == 2 else "Farthest run \u2212 run 1"
     if not any(drawn):
-        return f"{label}, SE", "number", "difference of the estimates in standard errors (SE)"
+        return f"{label}, SE", "difference of the estimates in standard errors (SE)"
     of = "means in posterior standard deviations (SD)"
     of = of if all(drawn) else "means and estimates in the mean of their posterior standard deviations (SD) and SEs"
-    return f"{label}, SD", "number", f"difference of the {of}"
+    return f"{label}, SD", f"difference of the {of}"
 
 
 def parameter_figures(runs: Sequence[Finished], figures: plots.Figures) -> list[tuple[str, str, str]]:
@@ -256,7 +254,7 @@ def likelihood_ratio_tests(runs: Sequence[Finished], names: Sequence[str]) -> di
     the tests; None without two such runs.
     """
     called = [f"run {i} ({name})" for i, name in enumerate(names, 1)]
-    words_of_tests, rows = [], []
+    words_of_tests, tests = [], []
     without: dict[str, list[tuple[int, int]]] = {}  # reason -> pairs
     for i, j in combinations(range(len(runs)), 2):
         test = likelihood_ratio(runs[i], runs[j])
@@ -268,9 +266,9 @@ def likelihood_ratio_tests(runs: Sequence[Finished], names: Sequence[str]) -> di
         of = {"a": called[i], "b": called[j]}
         first, lacks, distribution = describe_test(test, of[test.small], of[test.large])
         words_of_tests.append([f"Test of {first}.", f"{lacks[0].upper()}{lacks[1:]}; {distribution}."])
-        rows.append(_describe_test(test, of))
+        tests.append((of[test.small], of[test.large], test))
     words_of_tests += [[f"{pairs_in_words(pairs, called)}: {reason}."] for reason, pairs in without.items()]
-    return {"words": words_of_tests, "table": _table_of_tests(rows)} if words_of_tests else None
+    return {"words": words_of_tests, "table": _table_of_tests(tests)} if words_of_tests else None
 
 
 def pairs_in_words(pairs: Sequence[tuple[int, int]], called: Sequence[str]) -> str:
@@ -290,29 +288,27 @@ def pairs_in_words(pairs: Sequence[tuple[int, int]], called: Sequence[str]) -> s
     return f"{said[0].upper()}{said[1:]}"
 
 
-def _describe_test(test: LikelihoodRatio, of: dict[str, str]) -> tuple[str, str, str, Number, str, Number, Number]:
-    return (
-        of[test.small],
-        of[test.large],
-        ", ".join([*test.lacking, *describe_restrictions(test)]),
-        Number(number(test.statistic, 4), test.statistic),
-        test.degrees_of_freedom,
-        Number(p_in_words(test.p), test.p),
-        Number(p_in_words(test.p_without_boundary), test.p_without_boundary),
-    )
-
-
-def _table_of_tests(rows: Sequence[Sequence]) -> Table | None:
+def _table_of_tests(rows: Sequence[tuple[str, str, LikelihoodRatio]]) -> Table | None:
+    """rows: (the smaller model, the larger one, their test)."""
+    tests = [test for *_, test in rows]
+    statistics = [Number(number(test.statistic, 4), test.statistic) for test in tests]
+    lacking = [", ".join([*test.lacking, *describe_restrictions(test)]) for test in tests]
+    freedom = [test.degrees_of_freedom for test in tests]
+    without_boundary = [test.p_without_boundary for test in tests]
     columns = [
-        Column("Smaller model"),
-        Column("Larger model"),
-        Column("What the smaller lacks"),
-        Column("D", "number", "twice the difference of the log likelihoods"),
-        Column("Degrees of freedom", "id", "of the chi-squares that D is compared with"),
-        Column("p", "number"),
-        Column("p, no boundary", "number", "as if no variance were on the boundary of its range"),
+        text_column("Smaller model", [small for small, *_ in rows]),
+        text_column("Larger model", [large for _, large, _ in rows]),
+        text_column("What the smaller lacks", lacking),
+        cell_column("D", statistics, "twice the difference of the log likelihoods"),
+        text_column("Degrees of freedom", freedom, "id", "of the chi-squares that D is compared with"),
+        cell_column("p", [Number(p_in_words(test.p), test.p) for test in tests]),
+        cell_column(
+            "p, no boundary",
+            [Number(p_in_words(p), p) for p in without_boundary],
+            "as if no variance were on the boundary of its range",
+        ),
     ]
-    return Table("Likelihood-ratio tests", columns, list(rows)) if rows else None
+    return make_table("Likelihood-ratio tests", columns) if rows else None
 
 
 # ------------------------------------------------------------------------------------------------ breeding values
@@ -402,27 +398,18 @@ def _pair(
 def _ranks(pair: pl.DataFrame, label: str, names: tuple[str, str], top: int, called: str, head: str) -> Table:
     """Levels among the `top` of either run: values and ranks in both, and the change."""
     shown = pair.filter((pl.col("rank_a") <= top) | (pl.col("rank_b") <= top)).sort("rank_a")
-    change = (shown["rank_a"] - shown["rank_b"]).to_list()
     places = decimals(as_number(pair["a"].std()))
+    change = signed(counts(shown["rank_a"] - shown["rank_b"]))
     columns = [
-        Column("Rank", "number", names[0]),
-        Column(head, "id"),
-        Column(names[0], "number"),
-        Column(names[1], "number"),
+        number_column("Rank", shown["rank_a"], help=names[0]),
+        text_column(head, shown["level"], "id"),
+        number_column(names[0], shown["a"], places),
+        number_column(names[1], shown["b"], places),
+        number_column("New rank", shown["rank_b"], help=names[1]),
+        cell_column("Change", change, "places gained, or lost where negative"),
     ]
-    columns += [
-        Column("New rank", "number", names[1]),
-        Column("Change", "number", "places gained, or lost where negative"),
-    ]
-    cells = [
-        counts(shown["rank_a"].to_list()),
-        shown["level"].to_list(),
-        *(numbers(shown[c].to_list(), places) for c in ("a", "b")),
-        counts(shown["rank_b"].to_list()),
-        signed(counts(change)),
-    ]
-    caption = f"{label}: {called}s among the {top} highest of {listed(names, 'or')}"
-    note = (
-        f"Rank: by {names[0]}, from the highest. New rank: by {names[1]}. Change: places gained, or lost if negative."
+    return make_table(
+        f"{label}: {called}s among the {top} highest of {listed(names, 'or')}",
+        columns,
+        f"Rank: by {names[0]}, from the highest. New rank: by {names[1]}. Change: places gained, or lost if negative.",
     )
-    return Table(caption, columns, list(zip(*cells, strict=True)), note)

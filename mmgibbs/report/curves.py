@@ -11,16 +11,17 @@ from mmgibbs.report import plots
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.html_tables import (
     NORMAL_95,
-    Column,
+    Filled,
     Table,
     count_decimals,
     counted,
-    counts,
     decimals,
     figure,
     listed,
+    make_table,
     number,
-    numbers,
+    number_column,
+    text_column,
 )
 from mmgibbs.results.curves import PARENTS as PARENTS  # noqa: PLC0414  columns that the page speaks of
 from mmgibbs.results.curves import POINTS, LegendreCurve, variance_curves
@@ -60,33 +61,29 @@ def _item(
     of = f"{curve.name}, {curve.trait}"
     drawn = [_figure(of_variance, of, curve, x, variance, "", figures)]
     at = np.linspace(0, POINTS - 1, SHOWN).astype(int)
-    columns = [Column(curve.column, "number")]
-    cells = [numbers(x[at].tolist(), max(count_decimals(float(round(v, 6)), None) for v in x[at]))]
-    for heading, values in (("Variance", variance), ("Heritability", share)):
-        if values is None:
-            continue
-        if heading == "Heritability":
-            parts = f"It is the variance of {curve.name} divided by the sum of those of {listed(counted, most=12)}."
-            drawn.append(_figure(heading, of, curve, x, values, parts, figures))
-        new_columns, new_cells = _columns(heading, values[:, at], solved)
-        columns, cells = columns + new_columns, cells + new_cells
-    several = len(variance) > 1
-    note = "Means of the draws; low and high: 2.5 % and 97.5 % of them." if several else ""
-    table = Table(f"{of}: variances along {curve.column}", columns, list(zip(*cells, strict=True)), note)
+    columns = [
+        number_column(curve.column, x[at].tolist(), max(count_decimals(float(round(v, 6)), None) for v in x[at])),
+        *_columns("Variance", variance[:, at], solved),
+    ]
+    if share is not None:
+        parts = f"It is the variance of {curve.name} divided by the sum of those of {listed(counted, most=12)}."
+        drawn.append(_figure("Heritability", of, curve, x, share, parts, figures))
+        columns += _columns("Heritability", share[:, at], solved)
+    note = "Means of the draws; low and high: 2.5 % and 97.5 % of them." if len(variance) > 1 else ""
+    table = make_table(f"{of}: variances along {curve.column}", columns, note)
     return {"label": f"{of}, along {curve.column}", "figures": drawn, "table": table}
 
 
-def _columns(heading: str, values: np.ndarray, solved: bool) -> tuple[list[Column], list[list]]:
+def _columns(heading: str, values: np.ndarray, solved: bool) -> list[Filled]:
     """values (draws, points); of a single one there is no interval."""
     mean = values.mean(axis=0)
     if len(values) == 1:
         places = 3 if heading == "Heritability" else decimals(float(abs(mean).max()), 3)
-        at = "at the variances above" if solved else ""
-        return [Column(heading, "number", at)], [numbers(mean.tolist(), places)]
+        return [number_column(heading, mean.tolist(), places, "at the variances above" if solved else "")]
     low, high = np.percentile(values, (2.5, 97.5), axis=0)
     places = 3 if heading == "Heritability" else decimals(float(np.median(values.std(axis=0))))
-    heads = [heading, f"{heading}, low", f"{heading}, high"]
-    return [Column(h, "number") for h in heads], [numbers(v.tolist(), places) for v in (mean, low, high)]
+    named = {heading: mean, f"{heading}, low": low, f"{heading}, high": high}
+    return [number_column(name, column.tolist(), places) for name, column in named.items()]
 
 
 def _figure(
@@ -165,14 +162,15 @@ def dimensions_table(run: Finished) -> Table | None:
     if not rows:
         return None
     terms, components, effective, points = zip(*rows, strict=True)
-    cells = [terms, components, numbers(effective, 1), counts(points)]
     columns = [
-        Column("Effect", "id"),
-        Column("Trait", "id"),
-        Column("Effective dimension", "number", "parameters that the data give the effect"),
-        Column("Points", "number", "of the curve or field"),
+        text_column("Effect", terms, "id"),
+        text_column("Trait", components, "id"),
+        number_column("Effective dimension", effective, 1, "parameters that the data give the effect"),
+        number_column("Points", points, help="of the curve or field"),
     ]
-    note = "Near 0 the effect is shrunken to nothing, near the number of points it follows every point."
-    if not run.solved:
-        note += " At the posterior means of the variances."
-    return Table("Effective dimensions", columns, list(zip(*cells, strict=True)), note)
+    return make_table(
+        "Effective dimensions",
+        columns,
+        "Near 0 the effect is shrunken to nothing, near the number of points it follows every point.",
+        "" if run.solved else "At the posterior means of the variances.",
+    )

@@ -5,7 +5,18 @@ from __future__ import annotations
 import polars as pl
 
 from mmgibbs.report.finished import Finished
-from mmgibbs.report.html_tables import Column, Table, as_number, bars, counts, decimals, known, numbers
+from mmgibbs.report.html_tables import (
+    Table,
+    as_number,
+    bar_column,
+    bars,
+    decimals,
+    known,
+    make_table,
+    number_column,
+    rows_words,
+    text_column,
+)
 
 
 def decision_tables(run: Finished, most: int) -> list[dict]:
@@ -27,72 +38,55 @@ def decision_tables(run: Finished, most: int) -> list[dict]:
 
 def _candidates(frame: pl.DataFrame, criterion: str, most: int) -> Table:
     chosen = frame.sort("mean", descending=True, maintain_order=True).head(most)
-    low, median, high = (chosen[f"rank_{name}"].to_list() for name in ("low", "median", "high"))
-    last = max(high, default=1)
+    last = max(chosen["rank_high"], default=1)
     places = decimals(as_number(chosen["sd"].median()))
+    ranks = bars(chosen["rank_median"], chosen["rank_low"], chosen["rank_high"], (1, last))
     columns = [
-        Column("Order", "number", "by the posterior mean"),
-        Column("Candidate", "id"),
-        Column("Mean", "number", "posterior mean of the breeding value, or of the index"),
-        Column("SD", "number", "posterior standard deviation"),
+        number_column("Order", range(1, chosen.height + 1), help="by the posterior mean"),
+        text_column("Candidate", chosen["level"], "id"),
+        number_column("Mean", chosen["mean"], places, "posterior mean of the breeding value, or of the index"),
+        number_column("SD", chosen["sd"], places, "posterior standard deviation"),
+        *(
+            number_column(f"P(best {name.removeprefix('p_top_')} %)", chosen[name], 3, "probability to be among them")
+            for name in chosen.columns
+            if name.startswith("p_top_")
+        ),
+        number_column("From", chosen["rank_low"], help="first rank of the interval"),
+        number_column("Rank", chosen["rank_median"], help="median over the draws"),
+        number_column("To", chosen["rank_high"], help="last rank of the interval"),
+        bar_column(f"Rank interval, 1 to {last:,}", ranks),
     ]
-    cells = [
-        counts(range(1, chosen.height + 1)),
-        chosen["level"].to_list(),
-        *(numbers(chosen[c].to_list(), places) for c in ("mean", "sd")),
-    ]
-    for name in (c for c in chosen.columns if c.startswith("p_top_")):
-        columns.append(Column(f"P(best {name.removeprefix('p_top_')} %)", "number", "probability to be among them"))
-        cells.append(numbers(chosen[name].to_list(), 3))
-    columns += [
-        Column("From", "number", "first rank of the interval"),
-        Column("Rank", "number", "median over the draws"),
-        Column("To", "number", "last rank of the interval"),
-        Column(f"Rank interval, 1 to {last:,}", "bar"),
-    ]
-    cells += [counts(low), counts(median), counts(high), bars(median, low, high, (1, last))]
-    note = (
-        f"{chosen.height:,} of {frame.height:,} candidates; decisions.parquet has all of them. "
-        if chosen.height < frame.height
-        else ""
-    )
-    note += "Rank is the median over the draws; From and To are the ends of its interval."
-    return Table(
+    return make_table(
         f"{criterion}: the {chosen.height:,} candidates with the highest means",
         columns,
-        list(zip(*cells, strict=True)),
-        note,
+        rows_words(chosen.height, frame.height, "decisions.parquet", "candidates"),
+        "Rank is the median over the draws; From and To are the ends of its interval.",
     )
 
 
 def _response(frame: pl.DataFrame, criterion: str) -> Table:
     places = decimals(as_number(frame["perfect_sd"].median()))
-    columns = [
-        Column("Best %", "number"),
-        Column("Selected", "number"),
-        Column("By mean", "number", "posterior mean of the gain of those with the highest posterior means"),
-        Column("By P(best)", "number", "of those most probably among the best"),
-        Column(
-            "Perfect knowledge", "number", "of those that are the best in each draw: the upper limit of any selection"
-        ),
-        Column("SD", "number", "posterior standard deviation of the gain with perfect knowledge"),
-        Column("Attained %", "number", "gain by mean in per cent of that with perfect knowledge"),
-    ]
     attained = [
         100 * a / b if known(a) and known(b) and b > 0 else None
         for a, b in frame.select("by_mean", "perfect").iter_rows()
     ]
-    tops = frame["top"].to_list()
-    cells = [
-        numbers(tops, [0 if t == int(t) else 2 for t in tops]),
-        counts(frame["selected"].to_list()),
-        *(numbers(frame[c].to_list(), places) for c in ("by_mean", "by_p_top", "perfect", "perfect_sd")),
-        counts(attained),
+    of_mean = "posterior mean of the gain of those with the highest posterior means"
+    of_best = "of those that are the best in each draw: the upper limit of any selection"
+    of_attained = "gain by mean in per cent of that with perfect knowledge"
+    columns = [
+        number_column("Best %", frame["top"], [0 if t == int(t) else 2 for t in frame["top"]]),
+        number_column("Selected", frame["selected"]),
+        number_column("By mean", frame["by_mean"], places, of_mean),
+        number_column("By P(best)", frame["by_p_top"], places, "of those most probably among the best"),
+        number_column("Perfect knowledge", frame["perfect"], places, of_best),
+        number_column(
+            "SD", frame["perfect_sd"], places, "posterior standard deviation of the gain with perfect knowledge"
+        ),
+        number_column("Attained %", attained, help=of_attained),
     ]
-    return Table(
+    return make_table(
         f"{criterion}: expected response to selection",
         columns,
-        list(zip(*cells, strict=True)),
         "By mean, by P(best) and with perfect knowledge: the mean of the selected candidates minus the mean of all, in "
         f"the unit of {criterion}. Perfect knowledge selects the best of each draw, the upper limit of any selection; "
         "attained is the gain by mean in per cent of it. The SD is that of the gain with perfect knowledge; those of "

@@ -9,7 +9,7 @@ import polars as pl
 
 from mmgibbs.report import plots
 from mmgibbs.report.finished import Finished
-from mmgibbs.report.html_tables import NORMAL_95, Column, Table, counted, counts, decimals, figure, numbers
+from mmgibbs.report.html_tables import NORMAL_95, Table, counted, decimals, figure, make_table, number_column
 from mmgibbs.report.model_words import component_label
 
 MAX_TRIALS = 12  # of which there is a map
@@ -154,17 +154,12 @@ def _face(variogram: pl.DataFrame, direction: str) -> pl.DataFrame:
 def _table(faces: dict[str, pl.DataFrame], of_pairs: str) -> Table:
     last = max((int(face["displacement"].max()) for face in faces.values()), default=0)  # type: ignore[arg-type]
     shown = range(1, min(last, MAX_DISPLACEMENTS) + 1)
-    columns, cells = [Column("Plots apart", "number")], [counts(list(shown))]
+    columns = [number_column("Plots apart", shown)]
     for name, face in faces.items():
         at = {d: (pairs, v) for d, pairs, v in face.iter_rows()}
         pairs, values = zip(*(at.get(d, (None, None)) for d in shown), strict=True)
         places = decimals(float(face["semivariance"].median() or 0.0), 3)  # type: ignore[arg-type]
-        columns += [
-            Column(f"Along {name}s", "number", f"semivariance of plots that differ in their {name} alone"),
-            Column("Pairs", "number"),
-        ]
-        cells += [numbers(values, places), counts(pairs)]
-    note = f"Semivariances of {of_pairs}."
-    if last > MAX_DISPLACEMENTS:
-        note += f" The first {MAX_DISPLACEMENTS} are shown; variogram.parquet has all."
-    return Table("Sample variogram", columns, list(zip(*cells, strict=True)), note)
+        what = f"semivariance of plots that differ in their {name} alone"
+        columns += [number_column(f"Along {name}s", values, places, what), number_column("Pairs", pairs)]
+    more = f"The first {MAX_DISPLACEMENTS} are shown; variogram.parquet has all." if last > MAX_DISPLACEMENTS else ""
+    return make_table("Sample variogram", columns, f"Semivariances of {of_pairs}.", more)

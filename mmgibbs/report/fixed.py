@@ -109,8 +109,6 @@ def _table(
         *([Column("Trait")] if several else []),
         Column("Solution", "number"),
         Column(spread, "number", "standard error" if solved else "posterior standard deviation"),
-    ]
-    columns += [
         Column("Low", "number", f"solution less 1.96 {spread}"),
         Column("High", "number", f"solution plus 1.96 {spread}"),
         Column("95 % interval", "bar"),
@@ -124,21 +122,12 @@ def _table(
         spreads = [s for s, h in zip(frame_of_trait["sd"], held, strict=True) if known(s) and not h]
         places = decimals(sorted(spreads)[len(spreads) // 2] if spreads else as_number(frame_of_trait["mean"].std()))
         estimated = [None if h else s for s, h in zip(frame_of_trait["sd"], held, strict=True)]
-        lows, highs = normal_intervals(frame_of_trait["mean"].to_list(), estimated)
-        shown = [
-            numbers(column, places)
-            for column in (
-                frame_of_trait["mean"].to_list(),
-                [None if h else s for s, h in zip(frame_of_trait["sd"], held, strict=True)],
-                lows,
-                highs,
-            )
-        ]
+        means = frame_of_trait["mean"].to_list()
+        lows, highs = normal_intervals(means, estimated)
+        shown = [numbers(column, places) for column in (means, estimated, lows, highs)]
         said = ["reference, 0" if level in references else "set to 0" for level in frame_of_trait["level"]]
         shown[0] = [Number(s, 0.0) if h else cell for cell, s, h in zip(shown[0], said, held, strict=True)]
-        drawn, figure = _bars(
-            frame_of_trait["level"].to_list(), frame_of_trait["mean"].to_list(), lows, highs, any(held)
-        )
+        drawn, figure = _bars(frame_of_trait["level"].to_list(), means, lows, highs, any(held))
         every_bar += drawn
         called = {", ".join(filter(None, (name, str(trait) if several else ""))): ends for name, ends in figure.items()}
         scales |= called

@@ -12,20 +12,24 @@ from mmgibbs.report import method_words, plots
 from mmgibbs.report.breeding import dated, extremes, trend_of_means
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.html_tables import (
-    Column,
+    Filled,
     Number,
     Table,
     as_number,
+    bar_column,
     bars,
     bars_words,
+    cell_column,
     counted,
-    counts,
     decimals,
     figure,
     interval_range,
-    known,
+    make_table,
     number,
-    numbers,
+    number_column,
+    percent,
+    rows_words,
+    text_column,
 )
 from mmgibbs.report.joint_markers import joint_items
 from mmgibbs.results.markers import GEBV, TOTAL, column_suffix
@@ -255,115 +259,91 @@ def _top_snps(snps: pl.DataFrame, of: _Term, top: int) -> Table:
     by = [pl.col(pip)] if pip in snps.columns else []
     chosen = snps.sort(*by, pl.col(effect).abs(), descending=True).head(top)
     places = decimals(as_number(chosen[sd].median()))
-    columns, cells = (
-        [Column("Rank", "number"), Column("SNP", "id")],
-        [
-            counts(range(1, chosen.height + 1)),
-            chosen["snp"].to_list(),
-        ],
-    )
-    columns += [c for c, _ in _place_columns(chosen, "position")]
-    cells += [values for _, values in _place_columns(chosen, "position")]
-    if chosen["counted"].count():
-        columns.append(Column("Allele", "text", "whose copies are counted"))
-        cells.append([v or "" for v in chosen["counted"].to_list()])
-    columns += [
-        Column("Frequency", "number", "of the counted allele among the genotyped animals"),
-        Column("Effect", "number", "of one copy of the counted allele, posterior mean"),
-        Column("SD", "number", "posterior standard deviation"),
+    columns = [
+        number_column("Rank", range(1, chosen.height + 1)),
+        text_column("SNP", chosen["snp"], "id"),
+        *_place_columns(chosen, "position"),
     ]
-    cells += [numbers(chosen["frequency"].to_list(), 3), *(numbers(chosen[c].to_list(), places) for c in (effect, sd))]
+    if chosen["counted"].count():
+        columns.append(text_column("Allele", chosen["counted"], help="whose copies are counted"))
+    columns += [
+        number_column("Frequency", chosen["frequency"], 3, "of the counted allele among the genotyped animals"),
+        number_column("Effect", chosen[effect], places, "of one copy of the counted allele, posterior mean"),
+        number_column("SD", chosen[sd], places, "posterior standard deviation"),
+    ]
     if by:
-        columns.append(Column("PIP", "number", "posterior probability that the effect is not 0"))
-        cells.append(numbers(chosen[pip].to_list(), 3))
+        columns.append(number_column("PIP", chosen[pip], 3, "posterior probability that the effect is not 0"))
     what = "the most probable effects" if by else "the largest effects"
-    note = (
-        f"{chosen.height:,} of {snps.height:,}; markers.parquet has all of them." if chosen.height < snps.height else ""
-    )
-    return Table(f"{of.label}: {what}", columns, list(zip(*cells, strict=True)), note)
+    return make_table(f"{of.label}: {what}", columns, rows_words(chosen.height, snps.height, "markers.parquet"))
 
 
-def _place_columns(frame: pl.DataFrame, *places: str) -> list[tuple[Column, list]]:
-    """Chromosome and places, where they are known."""
-    out: list[tuple[Column, list]] = []
+def _place_columns(frame: pl.DataFrame, place: str) -> list[Filled]:
+    """Chromosome and place, where they are known."""
+    columns = []
     if frame["chromosome"].count():
-        numbered = [as_number(v) for v in frame["chromosome"].cast(pl.Float64, strict=False).to_list()]
-        names = [v or "" for v in frame["chromosome"].to_list()]
-        out.append((Column("Chromosome", "number"), [Number(n, v) for n, v in zip(names, numbered, strict=True)]))
-    for place in places:
-        if frame[place].count():
-            all_integers = all(v is None or v == int(v) for v in frame[place].to_list())
-            out.append(
-                (Column(place.capitalize(), "number"), numbers(frame[place].to_list(), 0 if all_integers else 3))
-            )
-    return out
+        numbered = [as_number(v) for v in frame["chromosome"].cast(pl.Float64, strict=False)]
+        cells = [Number(name or "", v) for name, v in zip(frame["chromosome"], numbered, strict=True)]
+        columns.append(cell_column("Chromosome", cells))
+    if frame[place].count():
+        are_integers = all(v is None or v == int(v) for v in frame[place])
+        columns.append(number_column(place.capitalize(), frame[place], 0 if are_integers else 3))
+    return columns
 
 
 def _top_windows(windows: pl.DataFrame, of: _Term, top: int) -> Table:
     chosen = windows.sort("ppa", "share", descending=True).head(top)
-    share = {c: [100 * v for v in chosen[c].to_list()] for c in ("share", "share_low", "share_high")}
+    share, low, high = (percent(chosen[c]) for c in ("share", "share_low", "share_high"))
     above = 100 * windows["above"][0]
-    columns = [Column("Rank", "number"), Column("From", "id"), Column("To", "id")]
-    cells = [counts(range(1, chosen.height + 1)), chosen["first_snp"].to_list(), chosen["last_snp"].to_list()]
-    columns += [c for c, _ in _place_columns(chosen, "start")]
-    cells += [values for _, values in _place_columns(chosen, "start")]
-    columns += [
-        Column("SNPs", "number"),
-        Column("Share %", "number", "of the genetic variance among the genotyped animals"),
-        Column("Low", "number", "2.5 % of the draws"),
-        Column("High", "number", "97.5 % of the draws"),
-        Column("95 % interval", "bar"),
-        Column(f"P(> {above:g} %)", "number", "posterior probability that the share is larger"),
+    drawn = bars(share, low, high)
+    columns = [
+        number_column("Rank", range(1, chosen.height + 1)),
+        text_column("From", chosen["first_snp"], "id"),
+        text_column("To", chosen["last_snp"], "id"),
+        *_place_columns(chosen, "start"),
+        number_column("SNPs", chosen["snps"]),
+        number_column("Share %", share, 2, "of the genetic variance among the genotyped animals"),
+        number_column("Low", low, 2, "2.5 % of the draws"),
+        number_column("High", high, 2, "97.5 % of the draws"),
+        bar_column("95 % interval", drawn),
+        number_column(f"P(> {above:g} %)", chosen["ppa"], 3, "posterior probability that the share is larger"),
     ]
-    drawn = bars(share["share"], share["share_low"], share["share_high"])
-    cells += [counts(chosen["snps"].to_list()), *(numbers(values, 2) for values in share.values()), drawn]
-    cells += [numbers(chosen["ppa"].to_list(), 3)]
     if chosen["p_any"].count():
-        columns.append(Column("P(any)", "number", "posterior probability that some SNP has an effect"))
-        cells.append(numbers(chosen["p_any"].to_list(), 3))
-    note = (
-        f"{chosen.height:,} of {windows.height:,}; windows.parquet has all of them. "
-        if chosen.height < windows.height
-        else ""
+        columns.append(number_column("P(any)", chosen["p_any"], 3, "posterior probability that some SNP has an effect"))
+    return make_table(
+        f"{of.label}: windows",
+        columns,
+        rows_words(chosen.height, windows.height, "windows.parquet"),
+        f"From {windows['draws'][0]:,} draws of the effects. Shares need not add up to 100 %: windows covary.",
+        *bars_words({"": interval_range(low, high)}, drawn, 2),
     )
-    note += f"From {windows['draws'][0]:,} draws of the effects. Shares need not add up to 100 %: windows covary. "
-    note += " ".join(bars_words({"": interval_range(share["share_low"], share["share_high"])}, drawn, 2))
-    return Table(f"{of.label}: windows", columns, list(zip(*cells, strict=True)), note)
 
 
 def _chromosome_table(chromosomes: pl.DataFrame, of: _Term, draws: int | None) -> Table:
     """draws: of the effects, which it was made from; None where unknown."""
-    lists = {c: chromosomes[c].to_list() for c in chromosomes.columns}
-    low, high = lists["variance_low"], lists["variance_high"]
-    drawn = bars(lists["variance"], low, high)
+    low, high = chromosomes["variance_low"], chromosomes["variance_high"]
+    drawn = bars(chromosomes["variance"], low, high)
     places = decimals(as_number(chromosomes["variance_sd"].median()))
+    of_share = "variance in per cent of that of the genomic values"
     columns = [
-        Column("Chromosome"),
-        Column("SNPs", "number"),
-        Column("Variance", "number", "of the sum of its effects among the genotyped animals"),
-        Column("Low", "number", "2.5 % of the draws"),
-        Column("High", "number", "97.5 % of the draws"),
-        Column("95 % interval", "bar"),
-        Column("Covariance with the rest", "number", "of the genome"),
-        Column("Share %", "number", "variance in per cent of that of the genomic values"),
+        text_column("Chromosome", ["no place" if v is None else str(v) for v in chromosomes["chromosome"]]),
+        number_column("SNPs", chromosomes["snps"]),
+        number_column(
+            "Variance", chromosomes["variance"], places, "of the sum of its effects among the genotyped animals"
+        ),
+        number_column("Low", low, places, "2.5 % of the draws"),
+        number_column("High", high, places, "97.5 % of the draws"),
+        bar_column("95 % interval", drawn),
+        number_column("Covariance with the rest", chromosomes["covariance_with_rest"], places, "of the genome"),
+        number_column("Share %", percent(chromosomes["share"]), 1, of_share),
     ]
-    cells = [
-        ["no place" if v is None else str(v) for v in lists["chromosome"]],
-        counts(lists["snps"]),
-        *(numbers(lists[c], places) for c in ("variance", "variance_low", "variance_high")),
-        drawn,
-        numbers(lists["covariance_with_rest"], places),
-        numbers([100 * v if known(v) else None for v in lists["share"]], 1),
-    ]
-    note = " ".join(
-        [
-            f"From {f'{draws:,}' if draws else 'the kept'} draws of the effects (output.save_marker_draws), while "
-            f"{of.term}.var in the tables of variances is from every draw.",
-            *[OF_CHROMOSOMES] * (chromosomes.height > 1),
-            *bars_words({"": interval_range(low, high)}, drawn, places),
-        ]
+    return make_table(
+        f"{of.label}: chromosomes",
+        columns,
+        f"From {f'{draws:,}' if draws else 'the kept'} draws of the effects (output.save_marker_draws), while "
+        f"{of.term}.var in the tables of variances is from every draw.",
+        OF_CHROMOSOMES * (chromosomes.height > 1),
+        *bars_words({"": interval_range(low, high)}, drawn, places),
     )
-    return Table(f"{of.label}: chromosomes", columns, list(zip(*cells, strict=True)), note)
 
 
 def quality_table(counted_: dict) -> Table | None:
@@ -373,11 +353,14 @@ def quality_table(counted_: dict) -> Table | None:
     rows = [("read", counted_["read"])]
     rows += [(f"{d['what']} left out: {d['why']}", {d["what"]: d["count"]}) for d in counted_["dropped"]]
     rows.append(("kept", counted_["kept"]))
-    cells = [[name for name, _ in rows], *(counts([of.get(k) for _, of in rows]) for k in ("SNPs", "animals"))]
-    columns = [Column("Step"), Column("SNPs", "number"), Column("Animals", "number")]
-    note = "Steps in this order; markers.parquet says of each SNP why it was left out."
-    return Table(
-        f"Quality control of {counted_.get('file', 'the genotypes')}", columns, list(zip(*cells, strict=True)), note
+    return make_table(
+        f"Quality control of {counted_.get('file', 'the genotypes')}",
+        [
+            text_column("Step", [name for name, _ in rows]),
+            number_column("SNPs", [of.get("SNPs") for _, of in rows]),
+            number_column("Animals", [of.get("animals") for _, of in rows]),
+        ],
+        "Steps in this order; markers.parquet says of each SNP why it was left out.",
     )
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 FIGURE_SPACE, POINT_SPACE = "\u2007", "\u2008"  # as wide as a digit, as wide as a full stop
 MINUS = "\u2212"
@@ -54,6 +54,40 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     note: str = ""
     classes: Sequence[str] = field(default=())  # of each row
+
+
+Filled = tuple[Column, Collection[Cell]]  # a column and its cells
+
+
+def text_column(label: str, values: Collection[Any], kind: str = "text", help: str = "") -> Filled:
+    return Column(label, kind, help), values
+
+
+def number_column(
+    label: str, values: Collection[float | None], places: int | Sequence[int] = 0, help: str = ""
+) -> Filled:
+    """A column of numbers; `places`: decimals of all or of each."""
+    return cell_column(label, numbers(values, places), help)
+
+
+def cell_column(label: str, cells: Collection[Cell], help: str = "") -> Filled:
+    """A column of numbers that are made already."""
+    return Column(label, "number", help), cells
+
+
+def bar_column(label: str, cells: Collection[Cell]) -> Filled:
+    return Column(label, "bar"), cells
+
+
+def make_table(caption: str, columns: Sequence[Filled], *sentences: str) -> Table:
+    """The table with these columns, and below it the sentences that are not empty."""
+    rows = list(zip(*(cells for _, cells in columns), strict=True))
+    return Table(caption, [column for column, _ in columns], rows, " ".join(filter(None, sentences)))
+
+
+def rows_words(shown: int, total: int, file: str, noun: str = "") -> str:
+    """How many rows of a longer table are shown, and which file has all; '' where all are shown."""
+    return f"{shown:,} of {total:,}{noun and f' {noun}'}; {file} has all of them." if shown < total else ""
 
 
 def drop_empty_columns(table: Table) -> Table:
@@ -117,15 +151,19 @@ def aligned(texts: Sequence[str]) -> list[str]:
     ]
 
 
-def numbers(values: Sequence[float | None], places: int | Sequence[int]) -> list[Number]:
+def numbers(values: Collection[float | None], places: int | Sequence[int]) -> list[Number]:
     """A column of numbers; `places`: decimals of all or of each."""
     places = [places] * len(values) if isinstance(places, int) else places
     texts = aligned([number(v, p) for v, p in zip(values, places, strict=True)])
     return [Number(t, float(v) if known(v) else None) for t, v in zip(texts, values, strict=True)]
 
 
-def counts(values: Sequence[float | None]) -> list[Number]:
+def counts(values: Collection[float | None]) -> list[Number]:
     return numbers(values, 0)
+
+
+def percent(values: Iterable[float | None]) -> list[float | None]:
+    return [100 * v if known(v) else None for v in values]
 
 
 def marked(column: Sequence[Number], beyond: Callable[[float], bool]) -> list[Number]:
@@ -138,14 +176,14 @@ def note_if_marked(column: Sequence[Cell], note: str) -> str:
     return note if any(isinstance(cell, Number) and cell.alert for cell in column) else ""
 
 
-def interval_range(lows: Sequence[float | None], highs: Sequence[float | None]) -> tuple[float, float]:
+def interval_range(lows: Collection[float | None], highs: Collection[float | None]) -> tuple[float, float]:
     """From the lowest low to the highest high; (0, 0) where there is no interval."""
     ends = [v for v in (*lows, *highs) if known(v)]
     return min(ends, default=0.0), max(ends, default=0.0)
 
 
 def normal_intervals(
-    means: Sequence[float | None], sd: Sequence[float | None]
+    means: Collection[float | None], sd: Collection[float | None]
 ) -> tuple[list[float | None], list[float | None]]:
     """Return the ends of 95 % intervals of normal distributions; None where there is no mean or deviation."""
     low, high = (
@@ -156,9 +194,9 @@ def normal_intervals(
 
 
 def bars(
-    means: Sequence[float | None],
-    lows: Sequence[float | None],
-    highs: Sequence[float | None],
+    means: Collection[float | None],
+    lows: Collection[float | None],
+    highs: Collection[float | None],
     scale: tuple[float, float] | None = None,
 ) -> list[Bar | None]:
     """Intervals on one scale, by default from the lowest low to the highest high; None where there is no interval."""

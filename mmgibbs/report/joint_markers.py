@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -11,18 +10,20 @@ import polars as pl
 from mmgibbs.report import plots
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.html_tables import (
-    Column,
-    Number,
     Table,
     as_number,
+    bar_column,
     bars,
     counted,
-    counts,
     decimals,
     lines_words,
     listed,
+    make_table,
     number,
-    numbers,
+    number_column,
+    percent,
+    rows_words,
+    text_column,
 )
 from mmgibbs.results.markers import column_suffix
 
@@ -77,49 +78,44 @@ def _correlations(summary: pl.DataFrame, term: str, traits: list[str]) -> Table:
     ]
     known = [(pair, words, estimates.row(0, named=True)) for pair, words, estimates in rows if estimates.height]
     mean, sd, low, high = ([estimates[c] for _, _, estimates in known] for c in ("mean", "sd", "hpd_low", "hpd_high"))
+    drawn = bars(mean, low, high, (-1.0, 1.0))
     columns = [
-        Column("Traits", "id"),
-        Column("Correlation of"),
-        Column("Mean", "number"),
-        Column("SD", "number", "posterior standard deviation"),
-        Column("Low", "number", "of the 95 % interval of highest density"),
-        Column("High", "number"),
-        Column("Interval, \u22121 to 1", "bar"),
+        text_column("Traits", [pair for pair, _, _ in known], "id"),
+        text_column("Correlation of", [words for _, words, _ in known]),
+        number_column("Mean", mean, 3),
+        number_column("SD", sd, 3, "posterior standard deviation"),
+        number_column("Low", low, 3, "of the 95 % interval of highest density"),
+        number_column("High", high, 3),
+        bar_column("Interval, \u22121 to 1", drawn),
     ]
-    cells = [
-        [pair for pair, _, _ in known],
-        [words for _, words, _ in known],
-        *(numbers(values, 3) for values in (mean, sd, low, high)),
-        drawn := bars(mean, low, high, (-1.0, 1.0)),
-    ]
-    note = " ".join(lines_words(drawn))
-    return Table(f"{term}: correlations between traits", columns, list(zip(*cells, strict=True)), note)
+    return make_table(f"{term}: correlations between traits", columns, *lines_words(drawn))
 
 
 def _shares(summary: pl.DataFrame, snps: pl.DataFrame, term: str, states: dict[str, str]) -> Table:
     share = [summary.filter(pl.col("parameter") == f"{term}.pi[{state}]") for state in states]
-    of = lambda column: [100 * estimates[column][0] if estimates.height else None for estimates in share]
-    mean, low, high = of("mean"), of("hpd_low"), of("hpd_high")
+    mean, low, high = (
+        percent(estimates[column][0] if estimates.height else None for estimates in share)
+        for column in ("mean", "hpd_low", "hpd_high")
+    )
     chances = [snps[column].to_numpy() for column in states.values()]
+    likely = [int(np.count_nonzero(p >= LIKELY)) for p in chances]
+    drawn = bars(mean, low, high, (0.0, 100.0))
+    of_sum = "expected number: the sum of the probabilities of all SNPs"
     columns = [
-        Column("Effects on", "id"),
-        Column("Share %", "number", "of the SNPs under the prior, posterior mean of pi"),
-        Column("Low", "number", "of the 95 % interval of highest density"),
-        Column("High", "number"),
-        Column("Interval, 0 to 100", "bar"),
-        Column("SNPs", "number", "expected number: the sum of the probabilities of all SNPs"),
-        Column(f"P ≥ {LIKELY}", "number", f"SNPs with a probability of {LIKELY} or more"),
+        text_column("Effects on", [_words(state) for state in states], "id"),
+        number_column("Share %", mean, 2, "of the SNPs under the prior, posterior mean of pi"),
+        number_column("Low", low, 2, "of the 95 % interval of highest density"),
+        number_column("High", high, 2),
+        bar_column("Interval, 0 to 100", drawn),
+        number_column("SNPs", [float(np.nansum(p)) for p in chances], 1, of_sum),
+        number_column(f"P ≥ {LIKELY}", likely, help=f"SNPs with a probability of {LIKELY} or more"),
     ]
-    cells = [
-        [_words(state) for state in states],
-        *(numbers(values, 2) for values in (mean, low, high)),
-        drawn := bars(mean, low, high, (0.0, 100.0)),
-        numbers([float(np.nansum(p)) for p in chances], 1),
-        counts([int(np.count_nonzero(p >= LIKELY)) for p in chances]),
-    ]
-    note = f"Of {counted(snps.height, 'SNP')}. Neighbours that are inherited together share the probability of one QTL."
-    note = " ".join([note, *lines_words(drawn)])
-    return Table(f"{term}: sets of traits that a SNP acts on", columns, list(zip(*cells, strict=True)), note)
+    return make_table(
+        f"{term}: sets of traits that a SNP acts on",
+        columns,
+        f"Of {counted(snps.height, 'SNP')}. Neighbours that are inherited together share the probability of one QTL.",
+        *lines_words(drawn),
+    )
 
 
 def _words(state: str) -> str:
@@ -134,25 +130,28 @@ def _top_snps(
     frame = snps.with_columns(several=pl.sum_horizontal(several)).sort("several", descending=True).head(top)
     chances = frame.select(several).to_numpy()
     best, names = chances.argmax(axis=1), [state for state in states if "+" in state]
+    effects = {trait: frame[f"effect_{column_suffix(term, trait, terms)}"] for trait in traits}
     columns = [
-        Column("Rank", "number"),
-        Column("SNP", "id"),
-        Column("P(several)", "number", "posterior probability of effects on two traits or more"),
-        Column("Most likely", "id", "of these sets of traits"),
-        Column("P", "number", "posterior probability of effects on just these traits"),
-        *(Column(f"Effect on {t}", "number", "of one copy of the counted allele, posterior mean") for t in traits),
+        number_column("Rank", range(1, frame.height + 1)),
+        text_column("SNP", frame["snp"], "id"),
+        number_column("P(several)", frame["several"], 3, "posterior probability of effects on two traits or more"),
+        text_column("Most likely", [_words(names[k]) for k in best], "id", "of these sets of traits"),
+        number_column("P", chances.max(axis=1).tolist(), 3, "posterior probability of effects on just these traits"),
+        *(
+            number_column(
+                f"Effect on {trait}",
+                values,
+                decimals(as_number(values.abs().median())),
+                "of one copy of the counted allele, posterior mean",
+            )
+            for trait, values in effects.items()
+        ),
     ]
-    effects = [frame[f"effect_{column_suffix(term, trait, terms)}"] for trait in traits]
-    cells: list[Sequence[str | Number]] = [
-        counts(range(1, frame.height + 1)),
-        frame["snp"].to_list(),
-        numbers(frame["several"].to_list(), 3),
-        [_words(names[k]) for k in best],
-        numbers([float(p[k]) for p, k in zip(chances, best, strict=True)], 3),
-        *(numbers(of.to_list(), decimals(as_number(of.abs().median()))) for of in effects),
-    ]
-    note = f"{frame.height:,} of {snps.height:,}; markers.parquet has all." if frame.height < snps.height else ""
-    return Table(f"{term}: SNPs with effects on several traits", columns, list(zip(*cells, strict=True)), note)
+    return make_table(
+        f"{term}: SNPs with effects on several traits",
+        columns,
+        rows_words(frame.height, snps.height, "markers.parquet"),
+    )
 
 
 def _pair(

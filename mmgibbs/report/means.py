@@ -9,17 +9,18 @@ import polars as pl
 
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.html_tables import (
-    Column,
     Table,
     as_number,
+    bar_column,
     bars,
     bars_words,
-    counts,
     decimals,
     figure,
     interval_range,
+    make_table,
     normal_intervals,
-    numbers,
+    number_column,
+    text_column,
 )
 
 MAX_ROWS = 40  # of a table; means.csv has all
@@ -38,30 +39,22 @@ def means_tables(run: Finished) -> list[Table]:
 
 def _table(frame: pl.DataFrame, facts: Mapping[str, Any], is_drawn: bool) -> Table:
     chosen = frame.sort("mean", descending=True, nulls_last=True, maintain_order=True).head(MAX_ROWS)
-    has_empty = chosen["reason"].null_count() < chosen.height
-    means, errors = chosen["mean"].to_list(), chosen["se"].to_list()
-    low, high = normal_intervals(means, errors)
+    low, high = normal_intervals(chosen["mean"], chosen["se"])
     places = decimals(as_number(chosen["se"].median()))
     limits = interval_range(low, high)
+    drawn = bars(chosen["mean"], low, high, limits)
+    error = ("SD", "posterior standard deviation") if is_drawn else ("SE", "standard error")
     columns = [
-        Column("Level", "id"),
-        Column("Records", "number"),
-        Column("Mean", "number", "posterior mean" if is_drawn else "estimate"),
-        Column("SD" if is_drawn else "SE", "number", "posterior standard deviation" if is_drawn else "standard error"),
-        Column("95 % interval", "bar"),
-        *([Column("Why it is blank", "wide")] if has_empty else []),
+        text_column("Level", chosen["level"], "id"),
+        number_column("Records", chosen["records"]),
+        number_column("Mean", chosen["mean"], places, "posterior mean" if is_drawn else "estimate"),
+        number_column(error[0], chosen["se"], places, error[1]),
+        bar_column("95 % interval", drawn),
     ]
-    cells = [
-        chosen["level"].to_list(),
-        counts(chosen["records"].to_list()),
-        numbers(means, places),
-        numbers(errors, places),
-        bars(means, low, high, limits),
-        *([[reason or "" for reason in chosen["reason"]]] if has_empty else []),
-    ]
-    rows = [list(row) for row in zip(*cells, strict=True)]
-    note = [*_words(chosen.height, frame.height, facts), *bars_words({"": limits}, cells[4], places)]
-    return Table(f"{facts['effect']}: {facts['trait']}", columns, rows, " ".join(note))
+    if chosen["reason"].count():
+        columns.append(text_column("Why it is blank", chosen["reason"], "wide"))
+    words = [*_words(chosen.height, frame.height, facts), *bars_words({"": limits}, drawn, places)]
+    return make_table(f"{facts['effect']}: {facts['trait']}", columns, *words)
 
 
 def _words(shown: int, n: int, facts: Mapping[str, Any]) -> list[str]:

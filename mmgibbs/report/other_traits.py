@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
 from mmgibbs.data.levels import natural_order
 from mmgibbs.report import plots
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.html_tables import (
-    Column,
     Table,
-    counts,
+    cell_column,
     figure,
     known,
     listed,
-    marked,
+    make_table,
     note_if_marked,
     number,
+    number_column,
     numbers,
+    text_column,
 )
 
 
@@ -130,31 +133,33 @@ def _table(trait: str, frame: pl.DataFrame) -> Table:
     shown, effect = _shown(frame), frame["effect"][0]
     is_count = frame["category"].null_count() == frame.height
     numbered = {level: i + 1 for i, level in enumerate(frame["level"].unique(maintain_order=True))}
-    columns = [Column("Number", "number"), Column(effect or "Class", "id"), Column("Records", "number")]
-    cells: list = [
-        counts([numbered[level] for level in shown["level"]]),
-        shown["level"].to_list(),
-        counts(shown["records"].to_list()),
-    ]
-    binary = frame["category"].n_unique() == 2
-    if not is_count and not binary:
-        columns.append(Column("Category"))
-        cells.append(shown["category"].to_list())
+    is_binary = frame["category"].n_unique() == 2
     places = 2 if is_count else 3
     outside = [not low <= seen <= high for seen, low, high in shown.select("observed", "low", "high").iter_rows()]
-    observed = numbers(shown["observed"].to_list(), places)
-    observed = [marked([n], lambda _: True)[0] if out else n for n, out in zip(observed, outside, strict=True)]
-    columns += [
-        Column("Observed", "number"),
-        Column("Predicted", "number", "mean over the draws"),
-        Column("Low", "number", "2.5 % of the draws lie below"),
-        Column("High", "number", "2.5 % of the draws lie above"),
+    cells = numbers(shown["observed"], places)
+    observed = [replace(cell, alert=out) for cell, out in zip(cells, outside, strict=True)]
+    columns = [
+        number_column("Number", [numbered[level] for level in shown["level"]]),
+        text_column(effect or "Class", shown["level"], "id"),
+        number_column("Records", shown["records"]),
     ]
-    cells += [observed, *(numbers(shown[c].to_list(), places) for c in ("predicted", "low", "high"))]
-    what = "mean counts" if is_count else f"share of {shown['category'][0]}" if binary else "shares of the categories"
-    note = note_if_marked(observed, "A triangle marks what lies outside its interval. ")
-    note += "predicted_classes.csv has this table."
-    return Table(f"{trait}: {what}, observed and predicted", columns, list(zip(*cells, strict=True)), note)
+    if not is_count and not is_binary:
+        columns.append(text_column("Category", shown["category"]))
+    columns += [
+        cell_column("Observed", observed),
+        number_column("Predicted", shown["predicted"], places, "mean over the draws"),
+        number_column("Low", shown["low"], places, "2.5 % of the draws lie below"),
+        number_column("High", shown["high"], places, "2.5 % of the draws lie above"),
+    ]
+    what = (
+        "mean counts" if is_count else f"share of {shown['category'][0]}" if is_binary else "shares of the categories"
+    )
+    return make_table(
+        f"{trait}: {what}, observed and predicted",
+        columns,
+        note_if_marked(observed, "A triangle marks what lies outside its interval."),
+        "predicted_classes.csv has this table.",
+    )
 
 
 def _percent(p: float) -> str:

@@ -24,10 +24,11 @@ from mmgibbs.report.genomic import genomic_section
 from mmgibbs.report.genotyped import genotyped_section
 from mmgibbs.report.html_tables import (
     Bar,
-    Column,
     Table,
+    bar_column,
     bars,
     bars_words,
+    cell_column,
     count_decimals,
     counted,
     counts,
@@ -37,8 +38,11 @@ from mmgibbs.report.html_tables import (
     known,
     lines_words,
     listed,
+    make_table,
     marked,
+    number_column,
     numbers,
+    text_column,
 )
 from mmgibbs.report.inputs import input_files
 from mmgibbs.report.matrices import correlation_tables
@@ -91,7 +95,7 @@ def page(run: Finished, top: int = 20, figures: plots.Figures | None = None) -> 
         "regression": run.record.get("described"),
         "facts": facts(run.record),
         "counted": run.record.get("variances_counted", {}),
-        "parameters": parameter_tables(run),
+        "parameters": make_parameter_tables(run.summary),
         "correlations": [*factor_tables(run.summary), *correlation_tables(run.summary)],
         "curves": curves_of_variance(run, figures),
         "estimated": run.summary["hpd_low"].count() > 0,
@@ -367,12 +371,8 @@ def _seconds(s: float) -> str:
 # ------------------------------------------------------------------------------------------------ parameters
 
 
-def parameter_tables(run: Finished) -> list[Table]:
-    """One table each for shares of the phenotypic variance, correlations, (co)variances by term, the rest."""
-    return make_parameter_tables(run.summary)
-
-
 def make_parameter_tables(summary: pl.DataFrame) -> list[Table]:
+    """One table each for shares of the phenotypic variance, correlations, (co)variances by term, the rest."""
     groups: dict[str, list[dict]] = {"Heritabilities and shares of the phenotypic variance": [], "Correlations": []}
     for row in bound_as_0(summary).iter_rows(named=True):
         kind = str(row["parameter"]).partition("[")[0]
@@ -402,45 +402,42 @@ def _parameter_table(caption: str, rows: list[dict], drawn: bool) -> Table:
     note = f"{ROWS} of {total:,}, those furthest from 0 in {in_units_of}; summary.csv has all of them."
     notes = [note] if total > ROWS else []
     share, correlation = caption.startswith("Herit") or caption == INCIDENCES, caption == "Correlations"
-    places = [3 if drawn and (share or correlation) else count_decimals(r["mean"], r["sd"]) for r in rows]
-    column = lambda key: numbers([r[key] for r in rows], places)
-    scale = (0.0, 1.0) if share else (-1.0, 1.0) if correlation else None
     fraction = share or correlation
-    with_bars = fraction or caption == COEFFICIENTS
-    estimated = any(known(r["hpd_low"]) for r in rows)
-    columns = [Column("Parameter"), Column("Mean", "number"), Column("SD", "number", "posterior standard deviation")]
-    if not drawn:
-        columns = [Column("Parameter"), Column("Estimate", "number"), Column("SE", "number", "standard error")]
-    cells = [[str(r["parameter"]) for r in rows], column("mean"), numbers([r["sd"] or None for r in rows], places)]
-    if drawn and not any(r["sd"] for r in rows):  # all given: no mean of draws, and nothing that varies
-        columns, cells = [Column("Parameter"), Column("Value", "number")], cells[:2]
-    if estimated:
+    scale = (0.0, 1.0) if share else (-1.0, 1.0) if correlation else None
+    places = [3 if drawn and fraction else count_decimals(r["mean"], r["sd"]) for r in rows]
+    of_mcse = [4 if fraction else decimals(r["mcse"]) for r in rows]
+    means, errors, lows, highs, mcse, rhat = (
+        [r[key] for r in rows] for key in ("mean", "sd", "hpd_low", "hpd_high", "mcse", "rhat")
+    )
+    varies = not drawn or any(errors)  # else all are given: no means of draws
+    columns = [
+        text_column("Parameter", [str(r["parameter"]) for r in rows]),
+        number_column(("Mean" if varies else "Value") if drawn else "Estimate", means, places),
+    ]
+    if varies:
+        error = ("SD", "posterior standard deviation") if drawn else ("SE", "standard error")
+        columns.append(number_column(error[0], [e or None for e in errors], places, error[1]))
+    if any(map(known, lows)):
         columns += [
-            Column("Low", "number", "lower end of the 95 % highest-density interval"),
-            Column("High", "number", "upper end"),
+            number_column("Low", lows, places, "lower end of the 95 % highest-density interval"),
+            number_column("High", highs, places, "upper end"),
         ]
-        cells += [column("hpd_low"), column("hpd_high")]
-        if with_bars:
+        if fraction or caption == COEFFICIENTS:
             ends = f", {scale[0]:g} to {scale[1]:g}".replace("-", "\u2212") if scale else ""
-            columns.append(Column(f"Interval{ends}", "bar"))
-            means, lows, highs = ([r[k] for r in rows] for k in ("mean", "hpd_low", "hpd_high"))
             drawn_bars = bars(means, lows, highs, scale)
-            cells.append(drawn_bars)
+            columns.append(bar_column(f"Interval{ends}", drawn_bars))
             notes += lines_words(drawn_bars) if scale else _scale_words(lows, highs, drawn_bars, places)
-        columns += [
-            Column("MCSE", "number", "Monte Carlo standard error of the mean"),
-            Column("ESS bulk", "number", f"effective sample size of the mean; below {ESS} is too few"),
-            Column("ESS tail", "number", f"effective sample size of the interval; below {ESS} is too few"),
-        ]
-        cells += [numbers([r["mcse"] for r in rows], [4 if fraction else decimals(r["mcse"]) for r in rows])]
-        cells += [marked(counts([r[key] for r in rows]), lambda n: n < ESS) for key in ("ess_bulk", "ess_tail")]
-        if any(known(r["rhat"]) for r in rows):  # one chain alone, or very few draws, have none
-            columns.append(Column("R-hat", "number", f"1 where the chains agree; above {RHAT} they have not mixed"))
-            cells.append(marked(numbers([r["rhat"] for r in rows], 3), lambda n: n > RHAT))
-    elif any(known(r["mcse"]) for r in rows):  # REML by Monte Carlo
-        columns.append(Column("MCSE", "number", "Monte Carlo standard error of the estimate"))
-        cells.append(numbers([r["mcse"] for r in rows], [4 if fraction else decimals(r["mcse"]) for r in rows]))
-    return Table(caption, columns, list(zip(*cells, strict=True)), " ".join(notes))
+        columns.append(number_column("MCSE", mcse, of_mcse, "Monte Carlo standard error of the mean"))
+        for key, of in (("bulk", "mean"), ("tail", "interval")):
+            sizes = marked(counts([r[f"ess_{key}"] for r in rows]), lambda n: n < ESS)
+            what = f"effective sample size of the {of}; below {ESS} is too few"
+            columns.append(cell_column(f"ESS {key}", sizes, what))
+        if any(map(known, rhat)):  # one chain alone, or very few draws, have none
+            what = f"1 where the chains agree; above {RHAT} they have not mixed"
+            columns.append(cell_column("R-hat", marked(numbers(rhat, 3), lambda n: n > RHAT), what))
+    elif any(map(known, mcse)):  # REML by Monte Carlo
+        columns.append(number_column("MCSE", mcse, of_mcse, "Monte Carlo standard error of the estimate"))
+    return make_table(caption, columns, *notes)
 
 
 def _scale_words(
