@@ -14,7 +14,17 @@ from mmgibbs.association.results import trait_columns
 from mmgibbs.association.words import describe_association, format_p, list_tests, strongest
 from mmgibbs.report import plots
 from mmgibbs.report.genomic import chromosome_ticks, concatenate_positions
-from mmgibbs.report.html_tables import Column, Number, Table, counts, decimals, drop_empty_columns, numbers
+from mmgibbs.report.html_tables import (
+    Filled,
+    Number,
+    Table,
+    cell_column,
+    decimals,
+    drop_empty_columns,
+    make_table,
+    number_column,
+    text_column,
+)
 from mmgibbs.report.render import render
 
 if TYPE_CHECKING:
@@ -139,48 +149,51 @@ def _regions_table(association: Association, name: str) -> Table | None:
     regions = pl.DataFrame() if association.regions is None else association.regions.filter(test=name)
     if not regions.height:
         return None
+    is_placed = pl.col("chromosome").is_not_null()
+    regions = regions.with_columns(pl.when(is_placed).then(pl.col("start", "end")))
     columns = [
-        Column("Region", "number"), Column("Chromosome"), Column("Begins at", "number"), Column("Ends at", "number"),
-        Column("SNPs", "number"), Column("Beyond the threshold", "number"), Column("Strongest SNP", "id"),
-        Column("p", "number"),
-    ]  # fmt: skip
-    is_placed = regions["chromosome"].is_not_null().to_list()
-    place = lambda values: counts([round(v) if p else None for v, p in zip(values, is_placed, strict=True)])
-    cells: list[list[Any]] = [
-        counts(regions["region"].to_list()),
-        regions["chromosome"].to_list(),
-        place(regions["start"].to_list()),
-        place(regions["end"].to_list()),
-        counts(regions["snps"].to_list()),
-        counts(regions["significant"].to_list()),
-        regions["lead_snp"].to_list(),
-        [Number(format_p(value), 10.0**-value) for value in regions["log10_p"].to_list()],
+        number_column("Region", regions["region"]),
+        text_column("Chromosome", regions["chromosome"]),
+        _place_column("Begins at", regions["start"]),
+        _place_column("Ends at", regions["end"]),
+        number_column("SNPs", regions["snps"]),
+        number_column("Beyond the threshold", regions["significant"]),
+        text_column("Strongest SNP", regions["lead_snp"], "id"),
+        _p_column(regions["log10_p"]),
     ]
-    rows = [list(row) for row in zip(*cells, strict=True)]
-    return drop_empty_columns(Table(f"Regions beyond the threshold: {name}", columns, rows))
+    return drop_empty_columns(make_table(f"Regions beyond the threshold: {name}", columns))
+
+
+def _place_column(label: str, places: pl.Series) -> Filled:
+    return number_column(label, [None if place is None else round(place) for place in places])
+
+
+def _p_column(log10_p: pl.Series, help: str = "") -> Filled:
+    return cell_column("p", [Number(format_p(value), 10.0**-value) for value in log10_p], help)
+
+
+def _q_column(q: pl.Series, help: str) -> Filled:
+    return cell_column("q", [Number(f"{value:.2g}", value) for value in q], help)
 
 
 def _table(tested: pl.DataFrame, name: str, column: str) -> Table:
     top, names = strongest(tested, column, TOP), trait_columns(name)
     q = column.replace("log10_p_", "q_", 1)
-    columns = [Column("SNP", "id"), Column("Chromosome"), Column("Position", "number"), Column("Counted allele")]
-    columns.append(Column("Frequency", "number", "of the counted allele, among the animals with records"))
-    cells: list[list[Any]] = [
-        top["snp"].to_list(),
-        top["chromosome"].to_list(),
-        counts([None if at is None else round(at) for at in top["position"].to_list()]),
-        top["counted"].to_list(),
-        numbers(top["frequency"].to_list(), 3),
+    columns = [
+        text_column("SNP", top["snp"], "id"),
+        text_column("Chromosome", top["chromosome"]),
+        _place_column("Position", top["position"]),
+        text_column("Counted allele", top["counted"]),
+        number_column("Frequency", top["frequency"], 3, "of the counted allele, among the animals with records"),
     ]
     if names.effect in top.columns:
         places = decimals(float(top[names.error].median() or 1.0))  # type: ignore[arg-type]
-        columns += [Column("Effect", "number", "of one copy of the counted allele"), Column("SE", "number")]
-        cells += [numbers(top[names.effect].to_list(), places), numbers(top[names.error].to_list(), places)]
-    columns += [Column("p", "number"), Column("q", "number", "false discovery rate (Benjamini & Hochberg 1995)")]
-    cells.append([Number(format_p(value), 10.0**-value) for value in top[column].to_list()])
-    cells.append([Number(f"{value:.2g}", value) for value in top[q].to_list()])
-    rows = [list(row) for row in zip(*cells, strict=True)]
-    return drop_empty_columns(Table(f"Strongest SNPs: {name}", columns, rows))
+        columns += [
+            number_column("Effect", top[names.effect], places, "of one copy of the counted allele"),
+            number_column("SE", top[names.error], places),
+        ]
+    columns += [_p_column(top[column]), _q_column(top[q], "false discovery rate (Benjamini & Hochberg 1995)")]
+    return drop_empty_columns(make_table(f"Strongest SNPs: {name}", columns))
 
 
 def _windows_table(association: Association, name: str) -> Table | None:
@@ -190,19 +203,13 @@ def _windows_table(association: Association, name: str) -> Table | None:
         return None
     top = strongest(frame, names.log_p, TOP)
     columns = [
-        Column("Window", "number"), Column("Chromosome"), Column("Begins at", "number"), Column("SNPs", "number"),
-        Column("First SNP", "id"), Column("Last SNP", "id"),
-        Column("p", "number", "that no SNP of the window has an effect"), Column("q", "number", "false discovery rate"),
-    ]  # fmt: skip
-    cells: list[list[Any]] = [
-        counts(top["window"].to_list()),
-        top["chromosome"].to_list(),
-        counts([None if at is None else round(at) for at in top["start"].to_list()]),
-        counts(top["snps"].to_list()),
-        top["first_snp"].to_list(),
-        top["last_snp"].to_list(),
-        [Number(format_p(value), 10.0**-value) for value in top[names.log_p].to_list()],
-        [Number(f"{value:.2g}", value) for value in top[names.q].to_list()],
+        number_column("Window", top["window"]),
+        text_column("Chromosome", top["chromosome"]),
+        _place_column("Begins at", top["start"]),
+        number_column("SNPs", top["snps"]),
+        text_column("First SNP", top["first_snp"], "id"),
+        text_column("Last SNP", top["last_snp"], "id"),
+        _p_column(top[names.log_p], "that no SNP of the window has an effect"),
+        _q_column(top[names.q], "false discovery rate"),
     ]
-    rows = [list(row) for row in zip(*cells, strict=True)]
-    return drop_empty_columns(Table(f"Strongest windows: {name}", columns, rows))
+    return drop_empty_columns(make_table(f"Strongest windows: {name}", columns))

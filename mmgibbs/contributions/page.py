@@ -11,16 +11,18 @@ from matplotlib.axes import Axes
 from mmgibbs.contributions.words import PLANS, fact_lines, mean_inbreeding
 from mmgibbs.report import plots
 from mmgibbs.report.html_tables import (
-    Column,
     Table,
     as_number,
+    bar_column,
     bars,
-    counts,
     decimals,
     drop_empty_columns,
     figure,
-    interval_range,
-    numbers,
+    make_table,
+    number_column,
+    percent,
+    rows_words,
+    text_column,
 )
 from mmgibbs.report.render import render
 
@@ -78,107 +80,79 @@ def _frontier(made: Contributions, figures: plots.Figures) -> tuple[str, str, st
 
 def _frontier_table(made: Contributions) -> Table:
     frontier = made.frontier
-    columns = [
-        Column("Coancestry", "number", "mean of the parents: expected inbreeding of the progeny"),
-        Column("Rate, %", "number", "increase over equal contributions, of what is left to 1"),
-        Column("Gain", "number", "over the mean of the candidates"),
-        Column("Parents", "number"),
-        Column("Plan"),
-    ]
     spread = as_number(frontier["gain"].std())
-    cells = [
-        numbers(frontier["coancestry"].to_list(), 4),
-        numbers([100 * rate for rate in frontier["rate"].to_list()], 2),
-        numbers(frontier["gain"].to_list(), decimals(spread, 3)),
-        counts(frontier["parents"].to_list()),
-        ["chosen" if is_chosen else None for is_chosen in frontier["chosen"].to_list()],
+    of_coancestry = "mean of the parents: expected inbreeding of the progeny"
+    of_rate = "increase over equal contributions, of what is left to 1"
+    columns = [
+        number_column("Coancestry", frontier["coancestry"], 4, of_coancestry),
+        number_column("Rate, %", percent(frontier["rate"]), 2, of_rate),
+        number_column("Gain", frontier["gain"], decimals(spread, 3), "over the mean of the candidates"),
+        number_column("Parents", frontier["parents"]),
+        text_column("Plan", ["chosen" if is_chosen else None for is_chosen in frontier["chosen"]]),
     ]
-    return Table("The frontier", columns, list(zip(*cells, strict=True)), "The last row has no limit of coancestry.")
+    return make_table("The frontier", columns, "The last row has no limit of coancestry.")
 
 
 def _plans(made: Contributions) -> Table:
     plans = made.plans
     places = decimals(as_number(plans["gain_sd"].max()) or as_number(plans["gain"].max()), 3)
     columns = [
-        Column("Plan"),
-        Column("Gain", "number", "mean over the mean of the candidates"),
-        Column("SD", "number", "over the draws"),
-        Column("5 %", "number", "of the draws are lower"),
-        Column("95 %", "number", "of the draws are lower"),
-        Column("Worst draws", "number", "mean gain of the worst draws"),
-        Column("Coancestry", "number"),
-        Column("Parents", "number"),
+        text_column("Plan", [PLANS[name] for name in plans["plan"]]),
+        number_column("Gain", plans["gain"], places, "mean over the mean of the candidates"),
+        number_column("SD", plans["gain_sd"], places, "over the draws"),
+        number_column("5 %", plans["gain_low"], places, "of the draws are lower"),
+        number_column("95 %", plans["gain_high"], places, "of the draws are lower"),
+        number_column("Worst draws", plans["gain_worst"], places, "mean gain of the worst draws"),
+        number_column("Coancestry", plans["coancestry"], 4),
+        number_column("Parents", plans["parents"]),
     ]
-    names = ("gain", "gain_sd", "gain_low", "gain_high", "gain_worst")
-    cells = [
-        [PLANS[name] for name in plans["plan"].to_list()],
-        *(numbers(plans[name].to_list(), places) for name in names),
-        numbers(plans["coancestry"].to_list(), 4),
-        counts(plans["parents"].to_list()),
-    ]
-    return drop_empty_columns(Table("Plans", columns, list(zip(*cells, strict=True))))
+    return drop_empty_columns(make_table("Plans", columns))
 
 
 def _parents(made: Contributions, sex: str | None, name: str) -> Table:
     of_sex = made.candidates.filter(pl.col("sex").eq_missing(pl.lit(sex)))
     chosen = of_sex.filter((pl.col("contribution") > 0) | (pl.col("matings") > 0)).head(SHOWN_PARENTS)
     n_parents = of_sex.filter(pl.col("matings") > 0).height
-    percent = lambda column: [None if c is None else 100 * c for c in chosen[column].to_list()]
+    places = decimals(as_number(of_sex["value"].std()), 3)
     columns = [
-        Column("Order", "number"),
-        Column("Candidate", "id"),
-        Column("Value", "number", "posterior mean"),
-        Column("Contribution, %", "number", "of all candidates"),
-        Column("Matings", "number"),
-    ]
-    cells: list[Any] = [
-        counts(range(1, chosen.height + 1)),
-        chosen["id"].to_list(),
-        numbers(chosen["value"].to_list(), decimals(as_number(of_sex["value"].std()), 3)),
-        numbers(percent("contribution"), 2),
-        counts(chosen["matings"].to_list()),
+        number_column("Order", range(1, chosen.height + 1)),
+        text_column("Candidate", chosen["id"], "id"),
+        number_column("Value", chosen["value"], places, "posterior mean"),
+        number_column("Contribution, %", percent(chosen["contribution"]), 2, "of all candidates"),
+        number_column("Matings", chosen["matings"]),
     ]
     if made.facts["draws"]:
-        low, high = percent("low_of_draws"), percent("high_of_draws")
+        robust, mean, low, high = (
+            percent(chosen[column])
+            for column in ("robust_contribution", "mean_of_draws", "low_of_draws", "high_of_draws")
+        )
         columns += [
-            Column("Robust, %", "number", "contribution in the robust plan"),
-            Column("Of draws, %", "number", "mean contribution over the draws"),
-            Column("P(parent)", "number", "share of the draws that use the candidate"),
-            Column("5 to 95 % of the draws", "bar"),
+            number_column("Robust, %", robust, 2, "contribution in the robust plan"),
+            number_column("Of draws, %", mean, 2, "mean contribution over the draws"),
+            number_column("P(parent)", chosen["p_selected"], 2, "share of the draws that use the candidate"),
+            bar_column("5 to 95 % of the draws", bars(mean, low, high)),
         ]
-        cells += [
-            numbers(percent("robust_contribution"), 2),
-            numbers(percent("mean_of_draws"), 2),
-            numbers(chosen["p_selected"].to_list(), 2),
-            bars(percent("mean_of_draws"), low, high, interval_range(low, high)),
-        ]
-    note = f"{n_parents:,} {name} have matings, of {of_sex.height:,} candidates."
-    note += " candidates.parquet has all of them." if chosen.height < of_sex.height else ""
-    caption = f"The {name} with the largest contributions"
-    return Table(caption, columns, [list(row) for row in zip(*cells, strict=True)], note)
+    return make_table(
+        f"The {name} with the largest contributions",
+        columns,
+        f"{n_parents:,} {name} have matings, of {of_sex.height:,} candidates.",
+        "candidates.parquet has all of them." if chosen.height < of_sex.height else "",
+    )
 
 
 def _pairs(made: Contributions) -> Table:
     pairs = made.matings.head(SHOWN_PAIRS)
     columns = [
-        Column("Sire", "id"),
-        Column("Dam", "id"),
-        Column("Matings", "number"),
-        Column("Inbreeding", "number", "expected of the progeny"),
-        Column("Made"),
+        text_column("Sire", pairs["sire"], "id"),
+        text_column("Dam", pairs["dam"], "id"),
+        number_column("Matings", pairs["matings"]),
+        number_column("Inbreeding", pairs["inbreeding"], 4, "expected of the progeny"),
+        text_column("Made", ["already" if is_made else None for is_made in pairs["made"]]),
     ]
-    cells = [
-        pairs["sire"].to_list(),
-        pairs["dam"].to_list(),
-        counts(pairs["matings"].to_list()),
-        numbers(pairs["inbreeding"].to_list(), 4),
-        ["already" if is_made else None for is_made in pairs["made"].to_list()],
-    ]
-    note = f"Mean inbreeding of the progeny {mean_inbreeding(made):.4f}; of the same parents mated at random "
-    note += f"{made.facts['inbreeding_at_random']:.4f}. "
-    note += (
-        f"{pairs.height:,} of {made.matings.height:,} pairs; matings.parquet has all of them."
-        if pairs.height < made.matings.height
-        else ""
+    return make_table(
+        "Matings",
+        columns,
+        f"Mean inbreeding of the progeny {mean_inbreeding(made):.4f}; of the same parents mated at random "
+        f"{made.facts['inbreeding_at_random']:.4f}.",
+        rows_words(pairs.height, made.matings.height, "matings.parquet", "pairs"),
     )
-    return Table("Matings", columns, list(zip(*cells, strict=True)), note.strip())

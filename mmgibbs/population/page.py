@@ -10,7 +10,17 @@ import polars as pl
 
 from mmgibbs.population.words import fact_lines
 from mmgibbs.report import plots
-from mmgibbs.report.html_tables import Column, Number, Table, figure, numbers
+from mmgibbs.report.html_tables import (
+    Number,
+    Table,
+    cell_column,
+    figure,
+    make_table,
+    number_column,
+    percent,
+    rows_words,
+    text_column,
+)
 from mmgibbs.report.render import render
 
 if TYPE_CHECKING:
@@ -66,18 +76,13 @@ def _parentage(parentage: Parentage) -> list[Table]:
 def _plain_table(title: str, frame: pl.DataFrame, heads: dict[str, str]) -> Table:
     """The first rows of a table: ids as they are, whole numbers, shares with two decimals."""
     shown = frame.head(SHOWN_ROWS)
-    columns, cells = [], []
-    for name, head in heads.items():
-        is_number = shown[name].dtype.is_numeric()
-        columns.append(Column(head, "number" if is_number else "id"))
-        values = shown[name].to_list()
-        cells.append(numbers(values, 2 if shown[name].dtype.is_float() else 0) if is_number else values)
-    note = (
-        f"{shown.height:,} of {frame.height:,} rows; the tables of the folder have all."
-        if shown.height < frame.height
-        else ""
-    )
-    return Table(title, columns, [list(row) for row in zip(*cells, strict=True)], note)
+    columns = [
+        number_column(head, shown[name], 2 if shown[name].dtype.is_float() else 0)
+        if shown[name].dtype.is_numeric()
+        else text_column(head, shown[name], "id")
+        for name, head in heads.items()
+    ]
+    return make_table(title, columns, rows_words(shown.height, frame.height, "the folder", "rows"))
 
 
 def _figures(described: PedigreeFacts, pictures: plots.Figures) -> list[tuple[str, str, str]]:
@@ -97,17 +102,12 @@ def _figures(described: PedigreeFacts, pictures: plots.Figures) -> list[tuple[st
 
 def _ancestors(described: PedigreeFacts) -> Table:
     top = described.ancestors.head(SHOWN_ANCESTORS)
+    of_share = "of the genes of the reference animals that no ancestor above explains"
     columns = [
-        Column("Ancestor", "id"),
-        Column("Born", "number"),
-        Column("Share, %", "number", "of the genes of the reference animals that no ancestor above explains"),
-        Column("Together, %", "number"),
-    ]
-    cells = [
-        top["ancestor"].to_list(),
-        [None if year is None else Number(str(year), year) for year in top["birth_year"].to_list()],
-        numbers([100 * share for share in top["marginal_share"].to_list()], 1),
-        numbers([100 * share for share in top["cumulative_share"].to_list()], 1),
+        text_column("Ancestor", top["ancestor"], "id"),
+        cell_column("Born", [None if year is None else Number(str(year), year) for year in top["birth_year"]]),
+        number_column("Share, %", percent(top["marginal_share"]), 1, of_share),
+        number_column("Together, %", percent(top["cumulative_share"]), 1),
     ]
     note = "Ancestors are chosen one after another, each by the genes that those above it leave (Boichard et al. 1997)."
-    return Table("Major ancestors", columns, [list(row) for row in zip(*cells, strict=True)], note)
+    return make_table("Major ancestors", columns, note)

@@ -12,16 +12,18 @@ from matplotlib.axes import Axes
 
 from mmgibbs.report import plots
 from mmgibbs.report.html_tables import (
-    Cell,
-    Column,
     Table,
+    cell_column,
     decimals,
     figure,
     known,
     listed,
+    make_table,
     marked,
     note_if_marked,
+    number_column,
     numbers,
+    text_column,
 )
 from mmgibbs.report.render import render
 from mmgibbs.validation.page import MARKED_STANDARD_ERRORS, OF_N, PARTIAL_AND_WHOLE, kfold_summary, lr_summary
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
     from mmgibbs.validation.results import Comparison
 
 
-OF_DIFFERENCES = range(6, 9)  # places of their columns
 DRAWN = ("predictive_ability", "auc")
 HEADINGS = {
     "kfold": (
@@ -130,26 +131,25 @@ def comparison_table(table: pl.DataFrame) -> Table:
     """A row per statistic and analysis; differences of more than MARKED_STANDARD_ERRORS standard errors are marked."""
     places = [decimals(se) if known(se) else 3 for se in table["se"]]
     z = [None if None in (d, s) or s == 0 else d / s for d, s in table.select("difference", "se_of_difference").rows()]
-    columns = [Column("Trait"), Column("Statistic"), Column("Analysis"), Column("Prediction")]
-    columns += [Column(c, "number") for c in ("Estimate", "Standard error", "Difference", "Its standard error")]
-    columns += [Column("z", "number", "difference from the first analysis, in standard errors"), Column("n", "number")]
     predictions = [" ".join(p for p in names if p) for names in table.select("term", "effect").iter_rows()]
-    of_z = marked(numbers(z, 1), lambda v: abs(v) > MARKED_STANDARD_ERRORS)
-    cells: list[Sequence[Cell]] = [
-        table["trait"].to_list(),
-        [NAMES.get(s, s) for s in table["statistic"]],
-        table["analysis"].to_list(),
-        predictions,
-        *(numbers(table[c].to_list(), places) for c in ("estimate", "se", "difference", "se_of_difference")),
-        of_z,
-        numbers(table["n"].to_list(), 0),
+    columns = [
+        text_column("Trait", table["trait"]),
+        text_column("Statistic", [NAMES.get(s, s) for s in table["statistic"]]),
+        text_column("Analysis", table["analysis"]),
+        text_column("Prediction", predictions),
+        number_column("Estimate", table["estimate"], places),
+        number_column("Standard error", table["se"], places),
     ]
-    note = note_if_marked(of_z, f"Marked: differences of more than {MARKED_STANDARD_ERRORS:g} standard errors.")
-    if not table["difference"].count():  # the LR method says nothing of one analysis given another
-        columns = [c for i, c in enumerate(columns) if i not in OF_DIFFERENCES]
-        cells = [c for i, c in enumerate(cells) if i not in OF_DIFFERENCES]
-        note = ""
-    return Table("Statistics", columns, list(zip(*cells, strict=True)), note)
+    note = ""
+    if table["difference"].count():  # the LR method says nothing of one analysis given another
+        of_z = marked(numbers(z, 1), lambda v: abs(v) > MARKED_STANDARD_ERRORS)
+        columns += [
+            number_column("Difference", table["difference"], places),
+            number_column("Its standard error", table["se_of_difference"], places),
+            cell_column("z", of_z, "difference from the first analysis, in standard errors"),
+        ]
+        note = note_if_marked(of_z, f"Marked: differences of more than {MARKED_STANDARD_ERRORS:g} standard errors.")
+    return make_table("Statistics", [*columns, number_column("n", table["n"])], note)
 
 
 def fold_figures(comparison: Comparison, figures: plots.Figures) -> list[tuple[str, str, str]]:

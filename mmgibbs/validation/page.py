@@ -10,7 +10,20 @@ import polars as pl
 from matplotlib.axes import Axes
 
 from mmgibbs.report import plots
-from mmgibbs.report.html_tables import Column, Table, decimals, figure, known, marked, note_if_marked, number, numbers
+from mmgibbs.report.html_tables import (
+    Table,
+    cell_column,
+    decimals,
+    figure,
+    known,
+    make_table,
+    marked,
+    note_if_marked,
+    number,
+    number_column,
+    numbers,
+    text_column,
+)
 from mmgibbs.report.render import render
 from mmgibbs.validation.evaluation import label
 from mmgibbs.validation.kfold import EVERY_EFFECT_AND_FIXED, EXPECTED
@@ -148,27 +161,20 @@ def statistics_table(table: pl.DataFrame) -> Table:
         None if None in (e, s, x) or s == 0 else (e - x) / s
         for e, s, x in table.select("estimate", "se", "expected").iter_rows()
     ]
-    help_of_z = "estimate less expected, in standard errors"
-    columns = [
-        Column("Effect and trait"),
-        Column("Statistic"),
-        *(Column(c, "number") for c in ("Estimate", "Standard error", "Expected")),
-    ]
-    columns += [Column("z", "number", help_of_z), Column("Standard error from"), Column("n", "number")]
     of_z = marked(numbers(z, 1), lambda v: abs(v) > MARKED_STANDARD_ERRORS)
-    rows = zip(
-        [label(*names) for names in table.select("term", "effect", "trait").iter_rows()],
-        [NAMES.get(s, s) for s in table["statistic"]],
-        numbers(table["estimate"].to_list(), places),
-        numbers(table["se"].to_list(), places),
-        numbers(table["expected"].to_list(), places),
-        of_z,
-        table["se_from"],
-        numbers(table["n"].to_list(), 0),
-        strict=True,
-    )
+    labels = [label(*names) for names in table.select("term", "effect", "trait").iter_rows()]
+    columns = [
+        text_column("Effect and trait", labels),
+        text_column("Statistic", [NAMES.get(s, s) for s in table["statistic"]]),
+        number_column("Estimate", table["estimate"], places),
+        number_column("Standard error", table["se"], places),
+        number_column("Expected", table["expected"], places),
+        cell_column("z", of_z, "estimate less expected, in standard errors"),
+        text_column("Standard error from", table["se_from"]),
+        number_column("n", table["n"]),
+    ]
     note = note_if_marked(of_z, f"Marked: more than {MARKED_STANDARD_ERRORS:g} standard errors from what is expected.")
-    return Table("Statistics", columns, list(rows), note)
+    return make_table("Statistics", columns, note)
 
 
 def lines_explained(effects: pl.Series) -> str:

@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from mmgibbs.report.html_tables import Column, Table, count_decimals, listed, number, numbers
+from mmgibbs.report.html_tables import (
+    Column,
+    Table,
+    count_decimals,
+    listed,
+    make_table,
+    number,
+    number_column,
+    text_column,
+)
 from mmgibbs.report.model_words import related_words, underlying_words
 from mmgibbs.results.relationships import describe_relationships
 from mmgibbs.validation.options import SAMPLE
@@ -127,10 +136,10 @@ def variance_table(variances: object, components: dict[str, list[str]]) -> Table
     if not isinstance(variances, dict):
         return None
     rows = given_variances(variances, components)
-    values = [value for _, value in rows]
-    columns = [Column("Parameter"), Column("Value", "number")]
-    cells = numbers(values, [count_decimals(v, None) for v in values])
-    return Table("Variances and covariances, as given", columns, list(zip([p for p, _ in rows], cells, strict=True)))
+    names, values = [name for name, _ in rows], [value for _, value in rows]
+    places = [count_decimals(v, None) for v in values]
+    columns = [text_column("Parameter", names), number_column("Value", values, places)]
+    return make_table("Variances and covariances, as given", columns)
 
 
 def given_variances(variances: object, components: dict[str, list[str]]) -> list[tuple[str, float]]:
