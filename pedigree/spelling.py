@@ -115,11 +115,6 @@ def have_lost_digits(texts: pl.Series) -> pl.Series:
     return (decimals < exponent).fill_null(False)
 
 
-def are_same_id(first: str, second: str) -> bool:
-    """Return whether two texts may be spellings of one id or level."""
-    return normal_form(first) == normal_form(second)
-
-
 def find_respelled(texts: pl.Series, ids: pl.Series) -> pl.DataFrame:
     """Return which texts, none of them among the ids as it is written, may be ids in another spelling.
 

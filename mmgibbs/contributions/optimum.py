@@ -279,10 +279,6 @@ class ContributionOptimiser:
         plan = self._solver.solve(_standardise(b), t)
         return replace(plan, gain=float(b @ plan.contributions))
 
-    def find_lowest_coancestry(self, b: np.ndarray) -> Plan:
-        """The plan of the lowest coancestry, whatever its gain."""
-        return self.solve(b, 0.0)
-
     def limit_coancestry(self, b: np.ndarray, limit: float) -> Plan | None:
         """The highest gain with c'Kc / 2 <= limit; None where no plan has so little coancestry."""
         highest = self.find_highest_gain(b)

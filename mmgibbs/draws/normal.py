@@ -29,13 +29,6 @@ def box_muller(u, v):
     return radius * c, radius * s
 
 
-@kernel(fastmath=False, forceinline=True)
-def normal_pair(c0, c1, c2, draw, k0, k1):
-    """The two standard normals (float64) of draw index `draw` (0..255)."""
-    u, v = uniform_pair(c0, c1, c2, draw_word(np.uint64(draw), np.uint64(0)), k0, k1)
-    return box_muller(u, v)
-
-
 @kernel(fastmath=False)
 def normal(c0, c1, c2, j, k0, k1):
     """Standard normal j of the site, j < 2^33: element j mod 2 of block j div 2.

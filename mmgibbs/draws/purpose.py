@@ -52,7 +52,6 @@ MARKER_SHARE_STEP = 40  # Metropolis steps of the shares of classes of SNPs
 MARKER_SWAP = 41  # exchanges of effects between SNPs that are alike
 
 MAX_TERM = (1 << 24) - 1
-_WORD = 1 << 32
 
 
 class Site(NamedTuple):
@@ -71,11 +70,3 @@ def stream(purpose: int, term: int) -> int:
     if not 0 <= term <= MAX_TERM:
         raise ValueError(f"term of a draw: found {term}, needed 0 to {MAX_TERM}")
     return (int(purpose) << 24) | int(term)
-
-
-def check_key(seed: int, chain: int) -> tuple[int, int]:
-    """The key (seed, chain) of a run as two ints; ValueError unless both are whole numbers from 0 to 2^32 - 1."""
-    for name, value in (("seed", seed), ("chain", chain)):
-        if int(value) != value or not 0 <= value < _WORD:
-            raise ValueError(f"{name}: found {value}, needed a whole number from 0 to {_WORD - 1}")
-    return int(seed), int(chain)

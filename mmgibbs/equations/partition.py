@@ -73,14 +73,6 @@ def partition(design: Design, kind: str = "term", n_blocks: int = 8) -> Partitio
     raise ModelError(f"partition: found {kind!r}, needed one of {', '.join(KINDS)}")
 
 
-def model_order_partition(design: Design) -> Partition:
-    """One block per term and every level at its place, for solvers: no engine sweeps a dense block from here."""
-    orders = tuple(np.arange(t.n_levels, dtype=np.int32) for t in design.terms)
-    return Partition(
-        "term", orders, tuple(Block(i, 0, t.n_levels, 0, t.n_components) for i, t in enumerate(design.terms))
-    )
-
-
 def _listed_and_dense(term: Term) -> tuple[np.ndarray, np.ndarray]:
     """Levels, model order, that the lists alone join with others; and those of the dense block."""
     every = np.arange(term.n_levels, dtype=np.int32)

@@ -8,8 +8,6 @@ from typing import Any
 
 import yaml
 
-MAX_LINE = 100  # characters of a line of YAML
-
 
 def write_analysis(analysis: Mapping[str, Any], notes: Sequence[str] = ()) -> str:
     """The text of an analysis file: a line for each effect, comments above it. A data frame has its type and size."""

@@ -26,8 +26,6 @@ import numpy as np
 
 from mmgibbs.models.relationships.user_inverse import SparseInverse
 
-ORDERS = (1, 2)
-
 
 @dataclass(frozen=True)
 class RandomWalk(SparseInverse):

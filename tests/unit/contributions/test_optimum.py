@@ -96,7 +96,7 @@ def test_the_highest_gain_at_a_limit_of_coancestry():
     for seed in range(12):
         K, A, b, limits = simulated(seed, tied=seed % 4 == 3)
         optimiser = ContributionOptimiser(K, limits)
-        lowest, highest = optimiser.find_lowest_coancestry(b), optimiser.find_highest_gain(b)
+        lowest, highest = optimiser.solve(b, 0.0), optimiser.find_highest_gain(b)
         limit = lowest.coancestry + (0.1 + 0.07 * seed) * (highest.coancestry - lowest.coancestry)
         plan = optimiser.limit_coancestry(b, limit)
         of_limit = {"type": "ineq", "fun": lambda x, A=A, limit=limit: limit - 0.5 * x @ A @ x}
@@ -168,7 +168,7 @@ def test_a_search_after_one_of_nearly_equal_values_starts_anew():
     """Equal values end at a huge trade-off, from which the next search must come down."""
     K, _, b, limits = simulated(6)
     optimiser = ContributionOptimiser(K, limits)
-    lowest, highest = optimiser.find_lowest_coancestry(b), optimiser.find_highest_gain(b)
+    lowest, highest = optimiser.solve(b, 0.0), optimiser.find_highest_gain(b)
     limit = 0.5 * (lowest.coancestry + highest.coancestry)
     expected = optimiser.limit_coancestry(b, limit)
     nearly_equal = np.where(b > np.median(b), 1.0, 0.0) + 1e-9 * b

@@ -1,10 +1,9 @@
 """Counter words and keys; and that no two draws of a small run share a counter."""
 
-import numpy as np
 import pytest
 
 from mmgibbs.draws import purpose as pu
-from mmgibbs.draws.purpose import check_key, stream
+from mmgibbs.draws.purpose import stream
 
 PURPOSES = {
     name: value for name, value in vars(pu).items() if name.isupper() and isinstance(value, int) and name[0] != "_"
@@ -29,16 +28,3 @@ def test_stream_joins_purpose_and_term():
 def test_stream_refuses(purpose, term):
     with pytest.raises(ValueError, match="found .* needed"):
         stream(purpose, term)
-
-
-def test_check_key():
-    assert check_key(2**32 - 1, np.int64(3)) == (2**32 - 1, 3)
-
-
-@pytest.mark.parametrize(
-    ("seed", "chain", "who"),
-    [(-1, 0, "seed"), (2**32, 0, "seed"), (1, 2**32, "chain"), (1.5, 0, "seed"), (1, -2, "chain")],
-)
-def test_check_key_refuses(seed, chain, who):
-    with pytest.raises(ValueError, match=f"{who}: found .*, needed"):
-        check_key(seed, chain)
