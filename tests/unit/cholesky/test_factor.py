@@ -70,6 +70,13 @@ def test_random_matrices(form, n, density):
     assert known.nonzeros >= rows.size and known.flops >= n
 
 
+@pytest.mark.parametrize(("groups", "columns", "starts"), [(1, 130, [0, 64, 128, 130]), (3, 20, [0, 20, 40, 60])])
+def test_supernodes_are_columns_of_one_pattern_64_at_most(groups, columns, starts):
+    """A dense matrix in panels of 64 columns; groups that share nothing are panels of their own."""
+    matrix = csr_array(np.kron(np.eye(groups), np.ones((columns, columns)) + np.eye(columns)))
+    assert analyse_supernodes(eliminate(matrix)).first.tolist() == starts
+
+
 def test_long_columns_are_factorised_by_supernodes():
     rng = np.random.default_rng(1)
     short, long = random_matrix(rng, 100, 0.0), random_matrix(rng, 2 * MAX_FLOPS_PER_ELEMENT, 0.5)

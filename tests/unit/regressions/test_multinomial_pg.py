@@ -59,7 +59,7 @@ def test_moments_of_a_category(y, intercept, standardise):
         np.testing.assert_allclose(right, (Y[:, j] - n / 2 + omega * c) @ Z, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("y", [LABELS, COUNTS], ids=["labels", "counts"])
+@pytest.mark.parametrize("y", [LABELS, COUNTS, LABELS > 1], ids=["labels", "counts", "binary"])
 def test_device_form_gives_the_same_chain(y):
     """Array operations over all rows, here with NumPy's arrays, against the fused blocks."""
     fused, arrayed = (sampler(y, standardise=True) for _ in range(2))
