@@ -99,6 +99,23 @@ def test_a_variance_of_0_is_named_however_much_herds_vary(folder, sd):
     assert errors["residual.var[milk]"] > 0 and errors["herd.var[milk]"] > 0
 
 
+@pytest.mark.parametrize("sd", first(1, [60.0, 1500.0]))
+def test_a_correlation_of_1_is_named_however_much_herds_vary(folder, sd):
+    """A combination has no variance; in the unit of herds it looks like the variance of milk alone."""
+    rng = np.random.default_rng(8)
+    cow, own = np.repeat(np.arange(60), 3), rng.standard_normal(60)
+    y = np.outer(own[cow], [1.5, 1.0]) + 1.5 * rng.standard_normal((180, 2))
+    y[:, 1] += 2 * rng.standard_normal(10)[np.arange(180) // 2 % 10]  # fat of the herds that `herds` gives milk
+    table = herds(pl.DataFrame({"cow": cow, "milk": y[:, 0], "fat": y[:, 1]}), sd)
+    fixed, found = (
+        estimates(table, *s, traits="[milk, fat]", name=n) for s, n in (((), "a"), ((NONE_FIXED, RANDOM), "b"))
+    )
+    (note,) = not_estimated(found[2])
+    assert note.startswith("cow: the matrix is on the boundary: a combination of milk, fat has no variance")
+    for parameter in ("cow.var[milk]", "cow.var[fat]"):
+        assert found[0][parameter] == pytest.approx(fixed[0][parameter], rel=0.1)
+
+
 @pytest.mark.parametrize("name", first(4, models.NAMES))
 def test_usual_models_take_no_more_iterations(name):
     """Their maxima, on boundaries or not, are those of maximise."""
