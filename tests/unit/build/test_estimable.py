@@ -261,3 +261,10 @@ def test_more_records_than_are_looked_at_first(method):
     # one pair of half sibs among thousands: little information is information
     pair = alone.with_columns(sire=pl.when(pl.col("id").is_in(["a3998", "a3999"])).then(pl.lit("a0")).otherwise("sire"))
     assert said(ANIMAL, pair, big, method=method) == []
+
+
+def test_a_value_that_the_first_level_alone_has_counts():
+    """Animal a0, the first level, has the second of two ages: as many as there are coefficients."""
+    records = RECORDS.with_columns(age=pl.Series([4.0] + [3.0] * (N - 1)))
+    (warning,) = said(curve(relationship="identity"), None, records, method="reml")
+    assert "rr.0:y, rr.1:y" in warning and "different value" not in warning

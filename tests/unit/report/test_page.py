@@ -14,7 +14,7 @@ from mmgibbs.report import make, method_words, plots, render
 from mmgibbs.report.breeding import _figures
 from mmgibbs.report.findings import warnings
 from mmgibbs.report.finished import Finished, _draws
-from mmgibbs.report.html_tables import bars, lines_words
+from mmgibbs.report.html_tables import bars, lines_words, number
 from mmgibbs.report.page import _regression, make_parameter_tables, write_report
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -190,6 +190,21 @@ def test_no_minus_before_zero():
     frame = pl.DataFrame({"mean": [0.0, 1.0, 2.0], "reliability": [-0.001, 0.3, 0.5]})
     told = {heading: words for heading, _, words in _figures(frame, "weight", plots.Figures(), None)}
     assert told["Reliability"] == "Reliability of 3 animals: median 0.30, from 0.00 to 0.50."
+
+
+@pytest.mark.parametrize(
+    ("value", "places", "text"),
+    [
+        (999_999_999.0, 0, "999,999,999"),
+        (1e9, 1, "1.0e+09"),
+        (-1.25e9, 2, "\u22121.25e+09"),
+        (-1234.5, 1, "\u22121,234.5"),
+        (None, 1, ""),
+        (float("nan"), 1, ""),
+    ],
+)
+def test_numbers_from_a_billion_on_are_in_powers_of_ten(value, places, text):
+    assert number(value, places) == text
 
 
 def test_a_run_that_was_solved_has_no_chains(tmp_path):

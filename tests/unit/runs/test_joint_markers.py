@@ -73,6 +73,9 @@ def test_the_default(two, tmp_path):
     assert across({"prior": "rr"}) == across({"prior": "bayes_c"}) == "joint"
     assert across({"prior": "bayes_r"}) == across({"prior": "horseshoe"}) == "independent"
     assert across({"prior": "rr"}, {"milk": {}}) == across({"traits": ["fat"]}) == "independent"
+    five = {f"y{i}": {} for i in range(5)}  # with a state for every set of them where SNPs may lack an effect
+    assert across({"prior": "rr"}, five) == "joint" and across({"prior": "bayes_c"}, five) == "independent"
+    assert across({"prior": "bayes_c", "traits": ["y1", "y2", "y3", "y4"]}, five) == "joint"
 
 
 def test_independent_traits_are_independent(two, tmp_path):

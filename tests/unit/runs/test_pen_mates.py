@@ -56,6 +56,14 @@ def test_two_records_of_an_animal_are_warned_of_though_its_mates_are_an_effect(t
     assert "64 of 64 animals (column 'animal') have several records" in said
 
 
+def test_check_says_how_many_levels_a_record_meets_at_most(tables):
+    """Of a term with the animal itself and its three mates the mates count."""
+    counts = mmgibbs.check(analysis(tables, ["gain"], {"level": {"group": "pen"}}))
+    kinds = {term["term"]: term["kind"] for term in counts["terms"]}
+    assert kinds["genetic"] == "random, pedigree, 2 x 2, up to 3 levels per record"
+    assert kinds["companion"] == "random, identity, 1 x 1, up to 3 levels per record"
+
+
 def test_cross_validation_knows_the_mates_of_the_records_left_out(tables, tmp_path):
     """What mates do to others is no part of the prediction by breeding values alone, and other records inform on it."""
     variances = {"mode": "fixed", "genetic": [[0.3, 0.0], [0.0, 0.1]], "companion": 0.1, "residual": 0.6}
