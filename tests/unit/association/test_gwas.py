@@ -1,6 +1,7 @@
 """`mmgibbs gwas`: tests of SNPs from finished runs, against the SNP as a covariate of the analysis itself."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 
@@ -76,11 +77,13 @@ def test_tests_are_those_of_the_snp_as_a_covariate(folder, tested, tmp_path):
         np.testing.assert_allclose((effect, error), (b, sd), rtol=1e-6)
 
 
-def test_command_writes_tables_and_a_page(folder, tested, capsys):
+def test_command_writes_tables_and_a_page(folder, tested, capsys, monkeypatch):
+    monkeypatch.setattr("mmgibbs.association.run.SECONDS_BETWEEN_LINES", 0.0)
     words = ["gwas", str(folder / "run"), str(folder / "genotypes.bed")]
     assert main(words) == 0
     out, err = capsys.readouterr()
     assert "beyond the threshold" in out and "exact tests" in err
+    assert re.search(r"(\d[\d,]*) of \1 SNPs", err)  # what is done, of a test that takes long
     written = folder / "run-gwas"
     names = {"markers.parquet", "markers.csv", "regions.parquet", "regions.csv", "gwas.json", "gwas.html"}
     assert {path.name for path in written.iterdir()} == names
