@@ -1,4 +1,4 @@
-"""The README does what it says: its commands are the ones that `.ci/run` tries, its Python runs, its files exist."""
+"""The README and the pages do what they say: commands, Python, files, numbers of the program."""
 
 import contextlib
 import io
@@ -11,7 +11,9 @@ import pytest
 from helpers.support import ROOT
 
 from mmgibbs import cli
+from mmgibbs.association.scan import ANIMALS_PER_SNP, MAX_ANIMALS_OF_CORRELATIONS
 from mmgibbs.config import load_config
+from mmgibbs.sampler.markers.priors import PRIORS
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMAND = re.compile(r"^<!-- command: (\w+) -->\n```sh\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
@@ -79,3 +81,15 @@ def test_files_that_pages_name_exist():
     page = (ROOT / "docs" / "reference" / "analyses.md").read_text(encoding="utf-8")
     named = set(re.findall(r"\]\(\.\./\.\./configs/([^)]+)\)", page))
     assert named == {p.name for p in ROOT.glob("configs/*.yaml")}
+
+
+COUNTS = {7: "seven", 8: "eight"}
+NUMBERS = {
+    "how-to/association.md": f"at most {MAX_ANIMALS_OF_CORRELATIONS // ANIMALS_PER_SNP}.",
+    "releases/0.1.0.md": f"{COUNTS[len(PRIORS)]} priors",
+}
+
+
+@pytest.mark.parametrize("page", NUMBERS)
+def test_pages_have_the_numbers_of_the_program(page):
+    assert NUMBERS[page] in (ROOT / "docs" / page).read_text(encoding="utf-8")
