@@ -196,7 +196,7 @@ def structure_problems(
         return
     for key, message in section.problems(labels):
         yield ("structure", key), message
-    if section.kind == "reduced_rank" and variance.prior is not None:
+    if section.kind_class.is_singular and variance.prior is not None:
         yield (
             ("prior",),
             f"expected no prior for structure: {section.kind}, whose loadings are normal about 0; needed "
@@ -232,7 +232,7 @@ def _check_reml(variances: Variances, problems: Problems) -> None:
     classes = {("residual", "classes", name): c for name, c in variances.residual.classes.items()}
     terms = {(name,): v for name, v in variances.terms.items()}
     for name, variance in variances.terms.items():
-        if variance.structure.has_drawn_factors and variance.structure.rank is None:
+        if variance.structure.has_drawn_factors and variance.structure.kind_class.can_draw_factors:
             problems.add(
                 ("variances", name, "structure", "factors"),
                 "found auto, which needs sampler.method: gibbs; needed a number; mmgibbs compare tests one factor more "

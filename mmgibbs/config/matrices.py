@@ -8,6 +8,7 @@ import numpy as np
 
 from mmgibbs.config.fields import Rows
 from mmgibbs.config.messages import Problems
+from mmgibbs.models.structures import STRUCTURES
 
 SYMMETRY_TOLERANCE = 1e-8  # relative
 MIN_EIGENVALUE = 1e-12  # of a correlation matrix, at which it is singular
@@ -31,7 +32,7 @@ def check_matrix(
         problems.add(place, f"found {got}, needed {describe_size(labels)}")
         return rows
     matrix = np.array(rows, dtype=np.float64)
-    definite = definite and structure != "reduced_rank"
+    definite = definite and not STRUCTURES[structure].is_singular
     message = _find_asymmetry(matrix, labels) or _find_indefiniteness(matrix, labels, definite)
     if message is None and structure == "diagonal" and np.any(matrix[~np.eye(k, dtype=bool)]):
         message = "found covariances other than 0, needed 0 outside the diagonal for structure: diagonal"

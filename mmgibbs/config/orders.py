@@ -11,7 +11,6 @@ from mmgibbs.config.structures import Structure
 from mmgibbs.config.text import as_number, show
 from mmgibbs.config.traits import Trait
 
-WITH_AN_ORDER = ("ar1", "antedependence")
 _NUMBER_IN_TEXT = re.compile(r"(\D*?)([0-9]+(?:\.[0-9]+)?)(\D*)")
 
 
@@ -71,9 +70,10 @@ def compare_levels(random: Random, traits: Sequence[Trait]) -> Compared | None:
 def find_order_problem(structure: Structure, random: Random, guessed: Mapping[str, GuessedOrder]) -> str | None:
     """Return what to say of components whose order the structure needs and nothing says; guessed: by their trait."""
     traits = [trait for effect in random.effects.values() for trait in effect.traits]
-    is_symmetric = structure.kind == "ar1" or structure.variances == "free"  # two components have one order
+    kind = structure.kind_class
+    is_symmetric = "distances" in kind.keys or structure.variances == "free"  # two components have one order
     order = next((guessed[trait] for trait in traits if trait in guessed), None)
-    if order is None or structure.kind not in WITH_AN_ORDER or (len(traits) < 3 and is_symmetric):
+    if order is None or not kind.needs_order or (len(traits) < 3 and is_symmetric):
         return None
     listed = f"{{{show(order.column)}: [{', '.join(map(show, order.levels))}]}}"
     return (
@@ -86,7 +86,7 @@ def component_positions(
     structure: Structure, random: Random, traits: Sequence[Trait]
 ) -> tuple[tuple[float, ...] | None, str | None]:
     """(positions of the components where they are not one step apart, what forbids them)."""
-    if structure.distances != "numbers" or structure.kind != "ar1":
+    if structure.distances != "numbers" or "distances" not in structure.kind_class.keys:
         return None, None
     compared = compare_levels(random, traits)
     numbers = None if compared is None else level_numbers(compared.levels)
@@ -112,13 +112,15 @@ def _find_repeated_level(random: Random, traits: Sequence[Trait]) -> tuple[str, 
 def describe_order(structure: Structure, random: Random, traits: Sequence[Trait]) -> str | None:
     """Return what to warn of: levels of several traits in one line, or levels whose numbers are not equally far and
     that the structure counts so."""
-    if structure.kind in WITH_AN_ORDER and (repeated := _find_repeated_level(random, traits)) is not None:
+    kind = structure.kind_class
+    if kind.needs_order and (repeated := _find_repeated_level(random, traits)) is not None:
         return (
             f"{structure.kind} has the levels of several traits in one line, as {show(repeated[0])} and "
             f"{show(repeated[1])}: the last level of a trait comes before the first of the next; needed a random "
             "effect for each trait, or another structure"
         )
-    compared = compare_levels(random, traits) if structure.kind == "ar1" and structure.distances == "equal" else None
+    counts_steps = "distances" in kind.keys and structure.distances == "equal"
+    compared = compare_levels(random, traits) if counts_steps else None
     numbers = None if compared is None else level_numbers(compared.levels)
     if compared is None or numbers is None or len(numbers) < 3:
         return None
@@ -127,6 +129,6 @@ def describe_order(structure: Structure, random: Random, traits: Sequence[Trait]
         return None
     levels = ", ".join(map(show, compared.levels[:10])) + (", ..." if len(compared.levels) > 10 else "")
     return (
-        f"ar1 counts the levels of {compared.name} as equally far from each other, each one step from the next: "
-        f"{levels}; for correlations over the distance of their numbers, write distances: numbers"
+        f"{structure.kind} counts the levels of {compared.name} as equally far from each other, each one step from the "
+        f"next: {levels}; for correlations over the distance of their numbers, write distances: numbers"
     )

@@ -1,17 +1,26 @@
-"""Structure of a covariance matrix: key `structure` of a section of `variances`."""
+"""Structure of a covariance matrix: key `structure` of a section of `variances`; its kinds are those of
+models/structures, and each says which of the other keys it takes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
 from mmgibbs.config.fields import Choice, Positive, Section, read_whole_number, to_lower_case
 from mmgibbs.config.messages import Expected, unsuitable
+from mmgibbs.models.structures import STRUCTURES
+from mmgibbs.models.structures.base import Structure as Model
 
-UNSTRUCTURED = ("full", "diagonal")  # matrices whose elements are parameters themselves
-WITH_FACTORS = ("factor_analytic", "reduced_rank")
+if TYPE_CHECKING:
+    Kind = str
+else:  # made of STRUCTURES, so that a new kind is one line there
+    Kind = Choice[Literal[tuple(STRUCTURES)]]
+WITH_FEWER_PARAMETERS = [kind for kind, structure in STRUCTURES.items() if structure.is_structured]
+_IN_ORDER = " and ".join(kind for kind, structure in STRUCTURES.items() if structure.needs_order)
+_MEANINGS = "; ".join(f"{kind}: {s.meaning}" if s.meaning else kind for kind, s in STRUCTURES.items())
 
 
 def read_factor_count(value: object) -> object:
@@ -34,16 +43,15 @@ class Structure(Section):
     """How many parameters the covariance matrix of a random effect has, and which."""
 
     filled_in: ClassVar = ("positions",)
-    short_forms: ClassVar = ({"enum": [*UNSTRUCTURED, *WITH_FACTORS, "compound_symmetry", "ar1", "antedependence"]},)
+    short_forms: ClassVar = ({"enum": list(STRUCTURES)},)
 
-    kind: Choice[
-        Literal["full", "diagonal", "factor_analytic", "reduced_rank", "compound_symmetry", "ar1", "antedependence"]
+    kind: Annotated[
+        Kind,
+        Field(
+            description=f"{_MEANINGS}. The order of {_IN_ORDER} is that of the traits; levels of `by` are in "
+            "the order of data.order, of an ordered type of column, or of their numbers or dates."
+        ),
     ] = "full"
-    """full; diagonal: no covariances between components; factor_analytic: few common factors and a specific variance of
-    each component; reduced_rank: few common factors alone; compound_symmetry: one correlation; ar1: correlations fall
-    with the distance of the components (`distances`); antedependence: each component is a regression on the one before
-    it. The order of ar1 and antedependence is that of the traits; levels of `by` are in the order of data.order, of an
-    ordered type of column, or of their numbers or dates."""
 
     factors: FactorCount | None = None
     """Number of common factors of factor_analytic or reduced_rank; auto: the number is drawn too (factor_analytic,
@@ -70,14 +78,17 @@ class Structure(Section):
 
     @property
     def is_structured(self) -> bool:
-        return self.kind not in UNSTRUCTURED
+        return self.kind_class.is_structured
+
+    @property
+    def kind_class(self) -> type[Model]:
+        """What is known of its kind."""
+        return STRUCTURES[self.kind]
 
     @property
     def rank(self) -> int | None:
         """Rank of a matrix that has no inverse; None for others."""
-        if self.kind != "reduced_rank":
-            return None
-        return self.factors if isinstance(self.factors, int) else 1
+        return self.kind_class.count_scores(self)
 
     @property
     def has_drawn_factors(self) -> bool:
@@ -86,29 +97,30 @@ class Structure(Section):
 
     def problems(self, labels: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Key and message of what the components of a random effect cannot have."""
-        k = len(labels)
+        k, kind = len(labels), self.kind_class
         if self.is_structured and k < 2:
             yield "kind", f"expected full for the single component {labels[0]}, got {self.kind}"
-        if self.kind not in WITH_FACTORS:
+        if "factors" not in kind.keys:
             for key in ("factors", "loading_sd"):
                 value = getattr(self, key)
                 if value is not None:
                     shown = value if isinstance(value, str) else f"{value:g}"
                     yield key, f"expected no {key} for kind: {self.kind}, got {shown}"
         elif self.factors == "auto":
-            if self.kind == "reduced_rank":
-                yield "factors", "expected a number for kind: reduced_rank, got auto, which is for factor_analytic"
+            if not kind.can_draw_factors:
+                able = " or ".join(name for name, other in STRUCTURES.items() if other.can_draw_factors)
+                yield "factors", f"expected a number for kind: {self.kind}, got auto, which is for {able}"
             elif k == 2:
                 yield "factors", "expected at least 3 components for auto, got 2; needed factors: 1"
         elif k >= 2 and (self.factors or 1) >= k:
             yield "factors", f"expected at most {k - 1} for {k} components, got {self.factors or 1}"
-        if self.distances != "equal" and self.kind != "ar1":
+        if self.distances != "equal" and "distances" not in kind.keys:
             yield "distances", f"expected equal for kind: {self.kind}, got {self.distances}"
-        if self.variances != "free" and (not self.is_structured or self.kind == "reduced_rank"):
+        if self.variances != "free" and "variances" not in kind.keys:
             yield "variances", f"expected free for kind: {self.kind}, got {self.variances}"
 
     def as_file(self) -> Any:
         if not self.is_structured:
             return self.kind
-        unused = () if self.kind == "ar1" else ("distances",)
+        unused = () if "distances" in self.kind_class.keys else ("distances",)
         return {k: v for k, v in super().as_file().items() if v is not None and k not in unused}

@@ -114,7 +114,7 @@ def with_default_scale_prior(analysis: Analysis, random: Random, variance: Varia
     """
     unit = {t.name for t in analysis.traits if t.type in UNIT_RESIDUAL}
     traits = [t for e in random.effects.values() for t in e.traits for _ in e.coefficients]
-    has_loadings = variance.structure.rank is not None  # and no standard deviations
+    has_loadings = variance.structure.kind_class.is_singular  # and no standard deviations
     if has_loadings or "prior" in variance.model_fields_set or not unit.intersection(traits):
         return variance
     prior = UniformHeritability(h2="uniform") if len(traits) == 1 else HalfT.model_validate({"half_t": {"df": 2}})

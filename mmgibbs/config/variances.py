@@ -28,7 +28,7 @@ from mmgibbs.config.fields import (
 )
 from mmgibbs.config.messages import Expected, Problems, keys_by_kind
 from mmgibbs.config.relationships import AnyRelationship
-from mmgibbs.config.structures import Structure
+from mmgibbs.config.structures import WITH_FEWER_PARAMETERS, Structure
 
 _ROWS = {"type": "array", "items": {"type": "number"}, "minItems": 1}
 _MATRIX = ({"type": "number"}, {"type": "array", "items": _ROWS, "minItems": 1})
@@ -103,10 +103,13 @@ class Variance(Section):
     """flat, {df, scale} (inverse Wishart), {h2: uniform} or {half_t: {df, scale}}. Default: flat; proper for traits in
     categories."""
 
-    structure: Structure = Structure()
-    """full; diagonal: no covariances between components; or a structure with fewer parameters: factor_analytic,
-    reduced_rank, compound_symmetry, ar1, antedependence, or a mapping {kind, factors, variances, distances,
-    loading_sd}."""
+    structure: Annotated[
+        Structure,
+        Field(
+            description="full; diagonal: no covariances between components; or a structure with fewer parameters: "
+            f"{', '.join(WITH_FEWER_PARAMETERS)}, or a mapping {{kind, factors, variances, distances, loading_sd}}."
+        ),
+    ] = Structure()
 
     @classmethod
     def long_form(cls, value: object) -> object:

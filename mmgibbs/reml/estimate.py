@@ -17,9 +17,7 @@ from mmgibbs.models.covariance import CovarianceModel
 from mmgibbs.models.design import Design
 from mmgibbs.models.labels import parameter_labels
 from mmgibbs.models.residual import ResidualModel
-from mmgibbs.models.structures.factor_analytic import FactorAnalytic
-from mmgibbs.models.structures.reduced_rank import ReducedRank
-from mmgibbs.models.structures.unstructured import Unstructured
+from mmgibbs.models.structures.unstructured import describe_variance_at_0
 from mmgibbs.reml.boundary import Closed
 from mmgibbs.reml.correlation_parameters import CorrelationEstimates, has_correlations
 from mmgibbs.reml.correlations import maximise_with_correlations
@@ -191,25 +189,8 @@ def _bound_words(maximum: StructuredMaximum, design: Design) -> list[str]:
     """Which variances are at 0, each said once."""
     parameters, words = maximum.parameters, []
     for block, structure, places in parameters.list_blocks():
-        labels, at_bound = component_names(block, design), maximum.at_bound[places]
-        if isinstance(structure, Unstructured):
-            if at_bound.any() and len(labels) == 1:
-                words.append(_variance_at_0(block.name, labels[0]))
-            elif at_bound.any():
-                words.append(
-                    f"{block.name}: the matrix is on the boundary: a combination of {', '.join(labels)} has no "
-                    "variance; the standard errors are those along the boundary"
-                )
-            continue
-        names, phi = structure.bounded_names(tuple(labels)), parameters.phi[places]
-        words += [
-            _correlation_at_bound(block.name, float(structure.named(phi, tuple(labels))[name]))
-            if name == "rho"
-            else f"{block.name}: {name} is on the boundary: the likelihood is highest at 0; it is set just above 0, "
-            "and has no standard error"
-            for name, is_there in zip(names, at_bound, strict=True)
-            if is_there and name
-        ]
+        labels = tuple(component_names(block, design))
+        words += structure.describe_bounds(block.name, labels, parameters.phi[places], maximum.at_bound[places])
     return list(dict.fromkeys(words))
 
 
@@ -221,9 +202,9 @@ def _factor_words(maximum: StructuredMaximum) -> list[str]:
         vanished[block.name] = vanished.get(block.name, 0) + bool(maximum.at_bound[places].all())
     words = []
     for block, structure, _ in parameters.list_blocks():
-        if not isinstance(structure, (FactorAnalytic, ReducedRank)):
+        f, k = len(structure.factor_places), structure.k
+        if not f:
             continue
-        f, k = structure.factors, structure.k
         n, n_full, have = int(structure.free.sum()), k * (k + 1) // 2, "has" if f == 1 else "have"
         if vanished[block.name]:
             words.append(
@@ -243,13 +224,6 @@ def _factor_words(maximum: StructuredMaximum) -> list[str]:
 
 def _count_factors(n: int) -> str:
     return f"{n} factor{'' if n == 1 else 's'}"
-
-
-def _correlation_at_bound(block: str, rho: float) -> str:
-    return (
-        f"{block}: the correlation of the structure is at its bound, {rho:.4g}: the likelihood is highest there, and "
-        "it has no standard error"
-    )
 
 
 def _undetermined_structure_words(maximum: StructuredMaximum, design: Design) -> tuple[str, ...]:
@@ -300,19 +274,12 @@ def boundary_words(elements: Elements, closed: Closed, design: Design) -> str:
     block = elements.blocks[closed.block]
     names, component = component_names(block, design), closed.component()
     if component is not None:
-        return _variance_at_0(block.name, names[component])
+        return describe_variance_at_0(block.name, names[component])
     involved = [n for n, v in zip(names, closed.direction, strict=True) if v**2 > 1e-3]
     return (
         f"{block.name}: the matrix is on the boundary: a combination of {', '.join(involved)} has no variance "
         "(correlations at 1 or -1, or correlations that cannot occur together); the standard errors are those "
         "along the boundary"
-    )
-
-
-def _variance_at_0(block: str, component: str) -> str:
-    return (
-        f"{block}: the variance of {component} is on the boundary: the likelihood is highest at 0; it is set just "
-        "above 0, and has no standard error"
     )
 
 

@@ -9,9 +9,7 @@ import numpy as np
 
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.models.covariance import CovarianceModel
-from mmgibbs.models.structures.base import SMALLEST_SHARE, Structure, fit
-from mmgibbs.models.structures.factor_analytic import FactorAnalytic
-from mmgibbs.models.structures.reduced_rank import ReducedRank
+from mmgibbs.models.structures.base import SMALLEST_SHARE, Structure
 from mmgibbs.models.structures.unstructured import Unstructured
 from mmgibbs.reml.elements import Elements, MatrixBlock
 
@@ -21,13 +19,13 @@ class StructuredElements:
     """The parameters phi of all matrices that are estimated, in the place of their elements."""
 
     elements: Elements
-    structures: tuple[Structure | Unstructured, ...]  # of each block of the elements
+    structures: tuple[Structure, ...]  # of each block of the elements
     phi: np.ndarray  # (p,) where they are now
 
     def __len__(self) -> int:
         return len(self.phi)
 
-    def list_blocks(self) -> Iterator[tuple[MatrixBlock, Structure | Unstructured, slice]]:
+    def list_blocks(self) -> Iterator[tuple[MatrixBlock, Structure, slice]]:
         """Each block, its structure, and where its parameters are in phi."""
         first = 0
         for block, structure in zip(self.elements.blocks, self.structures, strict=True):
@@ -54,10 +52,8 @@ class StructuredElements:
     def list_factors(self) -> Iterator[tuple[MatrixBlock, int, np.ndarray]]:
         """Each common factor: its block, its number from 0, and where its free loadings are in phi."""
         for block, structure, places in self.list_blocks():
-            if isinstance(structure, (FactorAnalytic, ReducedRank)):
-                of_loadings = np.arange(structure.k * structure.factors).reshape(structure.k, structure.factors)
-                for j in range(structure.factors):
-                    yield block, j, places.start + of_loadings[j:, j]  # those above the diagonal stay at 0
+            for j, of_factor in enumerate(structure.factor_places):
+                yield block, j, places.start + of_factor
 
     def curvature(self, derivatives: Variances) -> np.ndarray:
         """(p, p) -2 D between the loadings of each factor, in units."""
@@ -103,7 +99,7 @@ class StructuredElements:
         return {
             block.term: phi[places]
             for block, structure, places in self.list_blocks()
-            if block.term is not None and not isinstance(structure, Unstructured)
+            if block.term is not None and structure.is_structured
         }
 
 
@@ -111,18 +107,11 @@ def structured_elements(
     elements: Elements, covariances: Sequence[CovarianceModel | None], start: Variances
 ) -> StructuredElements:
     """The parameters of a model, and where they start."""
-    structures: list[Structure | Unstructured] = []
-    starts = []
+    structures: list[Structure] = []
     for block in elements.blocks:
         covariance = None if block.term is None else covariances[block.term]
-        matrix = block.extract(start)
         structure = None if covariance is None else covariance.structure
-        if structure is None:
-            unstructured = Unstructured(len(block.components))
-            structures.append(unstructured)
-            starts.append(unstructured.parameters(matrix))
-        else:
-            structures.append(structure)
-            starts.append(fit(structure, matrix))
+        structures.append(structure or Unstructured(len(block.components)))
+    starts = [s.fit(b.extract(start)) for s, b in zip(structures, elements.blocks, strict=True)]
     made = StructuredElements(elements, tuple(structures), np.concatenate(starts))
     return StructuredElements(elements, made.structures, np.clip(made.phi, made.lower, made.upper))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mmgibbs.data.levels import natural
+from mmgibbs.models.structures import STRUCTURES
 from mmgibbs.report.html_tables import Column, Table, counted, counts, listed
 from mmgibbs.results.relationships import describe_relationships
 
@@ -270,20 +271,9 @@ def _treated(variances: dict, name: str, estimated: bool = False) -> str:
 
 def structure_clause(structure: str | dict | None) -> str:
     """', factor-analytic with 2 factors'; nothing for a full matrix."""
-    if isinstance(structure, str) or structure is None:
-        return ", no covariances" if structure == "diagonal" else ""
-    kind, factors = structure["kind"], structure.get("factors") or 1
-    of_factors = f"{factors} factor{'' if factors == 1 else 's'}" if factors != "auto" else "a number of factors drawn"
-    words = {
-        "factor_analytic": f"factor-analytic with {of_factors}",
-        "reduced_rank": f"of {factors} common factor{'' if factors == 1 else 's'} alone (reduced rank)",
-        "compound_symmetry": "with one correlation (compound symmetry)",
-        "ar1": "with correlations that fall with the distance of "
-        + ("their numbers" if structure.get("distances") == "numbers" else "components, one step each")
-        + " (AR1)",
-        "antedependence": "each component a regression on the one before it (ante-dependence)",
-    }[kind]
-    return f", {words}" + (", equal variances" if structure.get("variances") == "equal" else "")
+    keys = structure if isinstance(structure, dict) else {"kind": structure or "full"}
+    words = STRUCTURES[keys["kind"]].describe(keys)
+    return (f", {words}" if words else "") + (", equal variances" if keys.get("variances") == "equal" else "")
 
 
 def _residual_treated(analysis: dict, estimated: bool = False) -> str:

@@ -29,38 +29,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from mmgibbs.models.structures import STRUCTURES
+from mmgibbs.models.structures.base import Form
 from mmgibbs.report.finished import Finished
-
-WITH_FACTORS = ("factor_analytic", "reduced_rank")
-
-
-class Kind(NamedTuple):
-    """A structure for k components, those that are the same model under one name."""
-
-    name: str
-    k: int
-    factors: int = 0
-    equal: bool = False
-    distances: str = "equal"  # of AR1
-
-    @property
-    def n_parameters(self) -> int:
-        """Parameters that the matrix determines, at most its k (k + 1) / 2 elements."""
-        n_variances = 1 if self.equal else self.k
-        n_full = self.k * (self.k + 1) // 2
-        match self.name:
-            case "full":
-                return n_full
-            case "diagonal":
-                return n_variances
-            case "factor_analytic":
-                return min(_count_loadings(self.k, self.factors) + n_variances, n_full)
-            case "reduced_rank":
-                return _count_loadings(self.k, self.factors)
-            case "antedependence":
-                return n_variances + self.k - 1
-            case _:
-                return n_variances + 1
 
 
 @dataclass(frozen=True)
@@ -77,30 +48,28 @@ class Restriction:
     lacks_factors: bool
 
 
-def make_kind(section: Any, k: int) -> Kind:
-    """Make the kind of the key `structure` in the analysis of a run, a word or a section, for k components."""
+def make_form(section: Any, k: int) -> Form:
+    """Make the form of the key `structure` in the analysis of a run, a word or a section, for k components."""
     keys: dict[str, Any] = section if isinstance(section, dict) else {"kind": section or "full"}
-    name, equal = keys["kind"], keys.get("variances") == "equal"
-    factors = (keys.get("factors") or 1) if name in WITH_FACTORS else 0
-    is_full = name == "factor_analytic" and factors >= k - 1
-    if is_full or k == 1 or (k == 2 and name not in ("diagonal", "reduced_rank") and not equal):
-        return Kind("full", k)
-    if k == 2 and equal and name == "ar1":
-        return Kind("compound_symmetry", k, equal=True)
-    return Kind(name, k, factors, equal, keys.get("distances", "equal"))
+    kind, equal = keys["kind"], keys.get("variances") == "equal"
+    factors = (keys.get("factors") or 1) if "factors" in STRUCTURES[kind].keys else 0
+    return Form(kind, k, factors, equal, keys.get("distances", "equal"))
+
+
+def simplify_form(form: Form) -> Form:
+    """Make the form that stands for all those of the same model."""
+    return STRUCTURES[form.kind].simplify(form)
+
+
+def count_parameters(form: Form) -> int:
+    """Parameters that the matrix determines."""
+    return min(STRUCTURES[form.kind].count_parameters(form), form.n_elements)
 
 
 def count_surplus(section: Any, k: int) -> int:
     """Parameters of k components that a structure has beyond the elements of the matrix: too many common factors."""
-    if not isinstance(section, dict) or section["kind"] != "factor_analytic":
-        return 0
-    f, n_variances = section.get("factors") or 1, 1 if section.get("variances") == "equal" else k
-    return max(_count_loadings(k, f) + n_variances - k * (k + 1) // 2, 0)
-
-
-def _count_loadings(k: int, factors: int) -> int:
-    """Count the free loadings of k components: rotations of f factors set f (f - 1) / 2 of them to 0."""
-    return k * factors - factors * (factors - 1) // 2
+    form = make_form(section, k)
+    return max(STRUCTURES[form.kind].count_parameters(form) - form.n_elements, 0)
 
 
 def find_restriction(term: str, small: Any, large: Any, k: int, rho: float | None) -> Restriction | None:
@@ -108,41 +77,26 @@ def find_restriction(term: str, small: Any, large: Any, k: int, rho: float | Non
 
     rho: estimated correlation of the first one, if it has one.
     """
-    a, b = make_kind(small, k), make_kind(large, k)
+    a, b = (simplify_form(make_form(section, k)) for section in (small, large))
     if not _is_nested(a, b, rho):
         return None
-    n = b.n_parameters - a.n_parameters
-    lacks_factors = (b.name in WITH_FACTORS and b.factors > _count_factors(a)) or (a.name == "reduced_rank" and a != b)
-    most = Kind("full", k).n_parameters - a.n_parameters if lacks_factors else n
+    n, smaller, larger = count_parameters(b) - count_parameters(a), STRUCTURES[a.kind], STRUCTURES[b.kind]
+    lacks_factors = ("factors" in larger.keys and b.factors > smaller.count_factors(a)) or (
+        smaller.is_singular and a != b
+    )
+    most = a.n_elements - count_parameters(a) if lacks_factors else n
     return Restriction(
         f"{term} {describe_structure(small)} instead of {describe_structure(large)}", n, most, lacks_factors
     )
 
 
-def _count_factors(kind: Kind) -> int:
-    return 1 if kind.name == "compound_symmetry" else kind.factors
-
-
-def _is_nested(a: Kind, b: Kind, rho: float | None) -> bool:
-    if b.name == "full" or a == b:
+def _is_nested(a: Form, b: Form, rho: float | None) -> bool:
+    if b.kind == "full" or a == b:
         return True
-    if a.name == "full" or (b.equal and not a.equal):
+    smaller, larger = STRUCTURES[a.kind], STRUCTURES[b.kind]
+    if a.kind == "full" or (b.equal and not a.equal) or (larger.is_singular and not smaller.is_singular):
         return False
-    match a.name, b.name:
-        case "reduced_rank", ("reduced_rank" | "factor_analytic"):
-            return a.factors <= b.factors
-        case _, "reduced_rank":
-            return False
-        case "factor_analytic", "factor_analytic":
-            return a.factors <= b.factors
-        case "compound_symmetry", "factor_analytic":
-            return rho is not None and rho > 0
-        case "ar1", "antedependence":
-            return not b.equal
-        case "diagonal", _:
-            return True
-        case _:
-            return a.name == b.name and a.distances == b.distances
+    return smaller.is_nested(a, larger, b, rho)
 
 
 def describe_structure(section: Any) -> str:
@@ -150,7 +104,7 @@ def describe_structure(section: Any) -> str:
     if not isinstance(section, dict):
         return section or "full"
     parts = []
-    if section["kind"] in WITH_FACTORS:
+    if "factors" in STRUCTURES[section["kind"]].keys:
         n = section.get("factors") or 1
         parts.append(f"{n} factor{'s' if n > 1 else ''}")
     if section.get("variances") == "equal":

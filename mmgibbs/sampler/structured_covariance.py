@@ -4,21 +4,13 @@ Everything that theta says of G is S = Theta' K^-1 Theta (k, k) and the number q
 
     log p(phi | theta) = -1/2 [q log|G(phi)| + tr(G(phi)^-1 S)] + log p(phi)
 
-so the step costs the same for a hundred and for ten million animals. Compound symmetry, AR1 and ante-dependence: one
-parameter after the other by slice sampling (Neal 2003). Factor-analytic matrices have conjugate conditionals given the
-scores F (q, f) of u = L s + d, of which the sums F'F and F'Theta are enough. With V = (I + L' Psi^-1 L)^-1 and
-B = Psi^-1 L V, F = Theta B + E, and K^-1-weighted
-
-    E'Theta ~ MN(0, V, S),    E'E = E'Theta S^-1 Theta'E + W(q - k, V)
-
-are drawn in place of the scores. Then the rows of L are normal, and the specific variances inverse gamma given the
-auxiliary variables of their half-t priors (Huang & Wand 2013).
+so the step costs the same for a hundred and for ten million animals. A structure draws phi by conditionals of its own
+(`Structure.draw`), or one parameter after the other is drawn by slice sampling (Neal 2003).
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import cast
 
 import numpy as np
 
@@ -27,18 +19,14 @@ from mmgibbs.draws.over_relaxation import NOISE, TOWARDS_MEAN
 from mmgibbs.draws.purpose import STRUCTURE, stream
 from mmgibbs.engines.base import Engine
 from mmgibbs.errors import ModelError
-from mmgibbs.models.structures.base import ScaledStructure, Structure, fit
-from mmgibbs.models.structures.factor_analytic import FactorAnalytic
-from mmgibbs.models.structures.shrunken_factors import ShrunkenFactors
+from mmgibbs.models.structures.base import Structure
 from mmgibbs.posterior.draw_names import matrix_name, structure_name
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.mixed_model import MixedModel
-from mmgibbs.sampler.shrinkage import draw_shrinkage
 from mmgibbs.sampler.slice import draw_each, named_lost_density
 
 PARAMETER_LEVEL, SCALE_LEVEL = 0, 1  # of the draws of a structure, and of its interweaving
-ROUNDS_OF_FACTORS = 10  # 0.1 ms each; scores and loadings determine each other where a component has little of its own
 
 
 class StructuredCovariance:
@@ -53,7 +41,7 @@ class StructuredCovariance:
         self.name, self.name_of_phi = matrix_name(term), structure_name(term)
         self.term_name = model.design.terms[term].name
         self.n_levels = model.design.terms[term].n_prior_levels
-        self.phi = fit(structure, matrices[self.name])
+        self.phi = structure.fit(matrices[self.name])
         matrices[self.name] = structure.matrix(self.phi)
         component = f"{self.term_name}_component"
         self.parameters = {
@@ -105,7 +93,7 @@ class StructuredInterweaving:
 
     def __init__(self, covariance: StructuredCovariance):
         # of reduced rank there is no such step (interweave.reason_not_interweaved)
-        self.covariance, self.structure = covariance, cast(ScaledStructure, covariance.structure)
+        self.covariance, self.structure = covariance, covariance.structure
         k = self.structure.k
         self.elements = tuple((i, i) for i in range(k))
         self.groups = np.ones((1, k)) if self.structure.equal else np.eye(k)  # (scales, k)
@@ -153,86 +141,5 @@ def draw_structure(
     structure: Structure, S: np.ndarray, q: int, phi: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     """One draw of phi (p,) given S (k, k) of q levels."""
-    if isinstance(structure, FactorAnalytic):
-        for _ in range(ROUNDS_OF_FACTORS):
-            drawn = _draw_factors(structure, S, q, phi, rng)
-            if isinstance(structure, ShrunkenFactors):
-                drawn = _draw_number(structure, S, q, phi, drawn, rng)
-            phi = drawn
-        return phi
-    return draw_each(partial(log_density, structure, S, q), phi, rng, range(len(phi)))
-
-
-def _draw_number(
-    structure: ShrunkenFactors, S: np.ndarray, q: int, phi: np.ndarray, drawn: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
-    """phi with loadings and specific variances that were drawn, and then which factors are active."""
-    phi = np.append(drawn, phi[structure.n_matrix :])
-    return draw_shrinkage(structure, phi, partial(log_wishart, structure, S, q), rng)
-
-
-def log_density(structure: Structure, S: np.ndarray, q: int, phi: np.ndarray) -> float:
-    """log p(phi | theta), up to a constant; -inf where G(phi) is singular by rounding."""
-    log_likelihood = log_wishart(structure, S, q, phi)
-    return log_likelihood + structure.log_prior(phi) if np.isfinite(log_likelihood) else -np.inf
-
-
-def log_wishart(structure: Structure, S: np.ndarray, q: int, phi: np.ndarray) -> float:
-    """log p(theta | phi), up to a constant; -inf where G(phi) is singular by rounding."""
-    G = structure.matrix(phi)
-    if not np.isfinite(G).all():
-        return -np.inf
-    sign, log_determinant = np.linalg.slogdet(G)
-    if not sign > 0:
-        return -np.inf
-    return float(-0.5 * (q * log_determinant + np.trace(np.linalg.solve(G, S))))
-
-
-def _draw_factors(
-    structure: FactorAnalytic, S: np.ndarray, q: int, phi: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
-    """Loadings and specific variances, given sums of scores that are drawn from their conditional."""
-    L, psi = structure.loadings(phi), structure.specific(phi)
-    FF, FT = _draw_sums_of_scores(L, psi, S, q, rng)
-    L = _draw_loadings(structure.prior_sd(phi), FF, FT, psi, rng)
-    squares = np.diag(S) - 2 * np.sum(L * FT.T, axis=1) + np.sum((L @ FF) * L, axis=1)
-    return structure.phi(L, _draw_specific(structure, squares, q, psi, rng))
-
-
-def _draw_sums_of_scores(
-    L: np.ndarray, psi: np.ndarray, S: np.ndarray, q: int, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """F'F (f, f) and F'Theta (f, k), each with K^-1 between."""
-    k, f = L.shape
-    V = np.linalg.inv(np.eye(f) + L.T @ (L / psi[:, None]))
-    B = (L / psi[:, None]) @ V
-    root_V, root_S = np.linalg.cholesky(V), np.linalg.cholesky(S)
-    Z = rng.standard_normal((f, k))  # E'Theta = root_V Z root_S', so E'Theta S^-1 Theta'E = root_V Z Z' root_V'
-    ET = root_V @ Z @ root_S.T
-    T = np.tril(rng.standard_normal((f, f)), -1) + np.diag(np.sqrt(rng.chisquare(q - k - np.arange(f))))
-    EE = root_V @ (Z @ Z.T + T @ T.T) @ root_V.T
-    FT = B.T @ S + ET
-    FF = B.T @ S @ B + B.T @ ET.T + ET @ B + EE
-    return FF, FT
-
-
-def _draw_loadings(
-    sd: np.ndarray, FF: np.ndarray, FT: np.ndarray, psi: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
-    """(k, f) rows l_j ~ N(P^-1 F'theta_j / psi_j, P^-1), P = F'F / psi_j + diag(sd_j^-2); sd (k, f)."""
-    k, f = sd.shape
-    P = FF / psi[:, None, None] + np.eye(f) / sd[:, :, None] ** 2
-    root = np.linalg.cholesky(P)
-    half = np.linalg.solve(root, (FT.T / psi[:, None])[..., None]) + rng.standard_normal((k, f, 1))
-    return np.linalg.solve(np.swapaxes(root, 1, 2), half)[..., 0]
-
-
-def _draw_specific(
-    structure: FactorAnalytic, squares: np.ndarray, q: int, psi: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
-    """(k,) psi_j given the sum of squares of d_j and a_j, its auxiliary variable, which is drawn before it."""
-    nu, A, n = structure.nu, structure.sd_scale[: structure.n_sd], structure.n_sd
-    sums, counts = (np.array([squares.sum()]), q * structure.k) if structure.equal else (squares, q)
-    a = (nu / psi[:n] + 1 / A**2) / rng.standard_gamma((nu + 1) / 2, n)
-    drawn = (np.maximum(sums, 0.0) / 2 + nu / a) / rng.standard_gamma((counts + nu) / 2, n)
-    return np.broadcast_to(drawn, structure.k)
+    drawn = structure.draw(S, q, phi, rng)
+    return draw_each(partial(structure.log_density, S, q), phi, rng, range(len(phi))) if drawn is None else drawn

@@ -49,6 +49,7 @@ from mmgibbs.models.relationships import spline as splines
 from mmgibbs.models.relationships.ar1 import Field, FirstOrder, Lattice, TimeSeries
 from mmgibbs.models.relationships.identity import Identity
 from mmgibbs.models.structures.antedependence import Antedependence
+from mmgibbs.models.structures.base import Structure as BaseStructure
 from mmgibbs.models.structures.correlated import Autoregressive, CompoundSymmetry
 from mmgibbs.models.structures.factor_analytic import FactorAnalytic
 from mmgibbs.models.structures.reduced_rank import ReducedRank
@@ -66,7 +67,6 @@ from mmgibbs.sampler import (
     covariances,
     liabilities,
     reduced_rank,
-    structured_covariance,
     unit_diagonals,
 )
 from mmgibbs.sampler.marginal.target import Target
@@ -544,16 +544,16 @@ CASES = {  # name -> (what makes it, how long it runs)
     "hierarchical_slice, Poisson": (partial(hierarchical_regression, "poisson", "slice"), QUICK),
 }
 
-DENSITY, OF_ALL = structured_covariance, (HierarchicalSliceSampler, "_draw_hyperparameters")
+OF_ALL = (HierarchicalSliceSampler, "_draw_hyperparameters")
 MUTANTS = {  # name -> (module or class, function, right, wrong)
     "full": (covariances, "draw_covariance", "wishart(nu + count, S +", "wishart(count, S +"),
     "diagonal": (covariances, "draw_covariance", "wishart(nu + count, W, now", "wishart(count, W, now"),
     "flat": (covariance.CovarianceModel, "prior", "return -(k + 1.0)", "return 2.0"),
     "half_t": (HalfTPrior, "conditional", "0.5 * (self.nu + size)", "0.5 * (self.nu + size) + 1"),
-    "compound_symmetry": (DENSITY, "log_wishart", "-0.5 * (q *", "-0.5 * (0.3 * q *"),
-    "ar1": (DENSITY, "log_wishart", "-0.5 * (q *", "-0.5 * (0.3 * q *"),
+    "compound_symmetry": (BaseStructure, "log_likelihood", "-0.5 * (q *", "-0.5 * (0.3 * q *"),
+    "ar1": (BaseStructure, "log_likelihood", "-0.5 * (q *", "-0.5 * (0.3 * q *"),
     "antedependence": (Antedependence, "log_prior", "-0.5 * np.sum", "-8.0 * np.sum"),
-    "factor_analytic": (DENSITY, "_draw_specific", "(counts + nu) / 2", "counts / 4"),
+    "factor_analytic": (FactorAnalytic, "_draw_specific", "(counts + nu) / 2", "counts / 4"),
     "factor_analytic, auto": (
         ShrunkenFactors,
         "prior_sd",

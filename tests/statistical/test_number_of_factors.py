@@ -16,7 +16,6 @@ from mmgibbs.models.structures.shrunken_factors import (
     ShrunkenFactors,
     max_active_factors,
 )
-from mmgibbs.sampler import shrinkage, structured_covariance
 
 K, H, Q, NU = 4, 3, 9, 5.0
 SIZE = np.array([0.7, 1.0, 1.6, 1.0])
@@ -41,15 +40,11 @@ def effects(phi, rng):
 
 def draw(phi, S, rng, module):
     """Loadings and specific variances, then which factors are active."""
-    drawn = structured_covariance._draw_factors(STRUCTURE, S, Q, phi, rng)
-    phi = np.append(drawn, phi[STRUCTURE.n_matrix :])
-    log_likelihood = lambda of_matrix: structured_covariance.log_wishart(
-        STRUCTURE, S, Q, np.append(of_matrix, phi[STRUCTURE.n_matrix :])
-    )
-    return module.draw_shrinkage(STRUCTURE, phi, log_likelihood, rng)
+    drawn = np.append(STRUCTURE.draw_factors(S, Q, phi, rng), phi[STRUCTURE.n_matrix :])
+    return module.ShrunkenFactors.draw_number(STRUCTURE, S, Q, drawn, rng)
 
 
-def after_draws(module=shrinkage, replicates=600, seed=2):
+def after_draws(module=shrunken_factors, replicates=600, seed=2):
     """z of loadings, sticks and the number of active factors after two draws given the effects."""
     rng = np.random.default_rng(seed)
     phis = []
@@ -89,10 +84,10 @@ MUTANTS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MUTANTS)
 def test_wrong_draws_are_noticed(name):
-    assert not agree(after_draws(mutant(shrinkage, *MUTANTS[name])))
+    assert not agree(after_draws(mutant(shrunken_factors, *MUTANTS[name])))
 
 
-def calibration(module=shrinkage, replicates=80, draws=40, seed=4):
+def calibration(module=shrunken_factors, replicates=80, draws=40, seed=4):
     """(replicates,) rank of the true number among its draws, ties broken at random, as a share."""
     rng = np.random.default_rng(seed)
     ranks = []
@@ -116,7 +111,9 @@ def test_the_number_is_calibrated():
 @pytest.mark.slow
 def test_a_number_that_is_not_calibrated_is_noticed():
     spoilt = mutant(
-        shrinkage, "log_omega + np.where(", "0.0 * log_omega + np.where(np.arange(H) == 0, -3.0, 3.0) + np.where("
+        shrunken_factors,
+        "log_omega + np.where(",
+        "0.0 * log_omega + np.where(np.arange(H) == 0, -3.0, 3.0) + np.where(",
     )
     assert stats.kstest(calibration(spoilt), "uniform").pvalue < 1e-3
 

@@ -18,7 +18,7 @@ PACKAGES = {
     "machine": {"pedigree"},  # where kernels are kept
     "draws": {"machine"},
     "genotypes": {"machine"},
-    "config": {"machine", "models"},  # of the models, the names of components and what a GPU takes: see CONFIG_SEES
+    "config": {"machine", "models"},  # of the models, what says of itself how it is written: see CONFIG_SEES
     "models": {"genotypes", "pedigree"},
     "equations": {"machine", "models", "pedigree"},
     "cholesky": set(),
@@ -31,7 +31,7 @@ PACKAGES = {
     "data": {"config", "genotypes", "models", "pedigree"},
     "reml": {"cholesky", "likelihood", "engines", "equations", "models", "draws", "machine"},
     "results": {"posterior", "data", "models", "machine", "pedigree"},
-    "report": {"results", "data", "machine"},
+    "report": {"results", "data", "machine", "models"},  # of the models, what structures say of themselves: REPORT_SEES
 }
 PACKAGES["build"] = set(PACKAGES) - {"errors", "report", "regressions", "reml"} | {"pedigree"}
 PACKAGES["runs"] = set(PACKAGES) - {"errors"} | {"pedigree"}
@@ -46,7 +46,8 @@ PACKAGES["cli"] |= EDGES
 CHOLESKY_LIBRARIES = {"numpy", "scipy"}  # and its own kernels: it could be used alone
 SAMPLER_SEES = {"mmgibbs.engines.base", "mmgibbs.engines.device_sweep"}
 REGRESSIONS_SEE = {"mmgibbs.sampler.loop", "mmgibbs.sampler.schedule"}
-CONFIG_SEES = {"mmgibbs.models.labels", "mmgibbs.models.gpu_rules"}
+REPORT_SEES = {"mmgibbs.models.structures", "mmgibbs.models.structures.base"}
+CONFIG_SEES = {"mmgibbs.models.labels", "mmgibbs.models.gpu_rules", *REPORT_SEES}
 CORE = (
     "errors machine models draws genotypes equations cholesky likelihood engines sampler posterior reml regressions"
 ).split()
@@ -125,6 +126,8 @@ def violations(imports: list[Import]) -> list[str]:
             wrong.append(f"{where} (regressions see of the sampler the loop over sweeps alone)")
         if own == "config" and other == "models" and i.name not in CONFIG_SEES:
             wrong.append(f"{where} (config sees of the models {sorted(CONFIG_SEES)} alone)")
+        if own == "report" and other == "models" and i.name not in REPORT_SEES:
+            wrong.append(f"{where} (the report sees of the models {sorted(REPORT_SEES)} alone)")
         if library in ("benchmarks", "tests"):
             wrong.append(f"{where} (the packages that are installed may not need {library})")
         if library in ("cupy", "cupyx") and i.module != "mmgibbs.machine.device":

@@ -1,1 +1,14 @@
-"""Structured covariance matrices: G as a function of fewer parameters than it has elements."""
+"""Structured covariance matrices: G as a function of fewer parameters than it has elements.
+
+A new kind is a file with its class, and the class in `STRUCTURES`, in whose order the reference of keys has them.
+"""
+
+from mmgibbs.models.structures.antedependence import Antedependence
+from mmgibbs.models.structures.base import Structure
+from mmgibbs.models.structures.correlated import Autoregressive, CompoundSymmetry
+from mmgibbs.models.structures.factor_analytic import FactorAnalytic
+from mmgibbs.models.structures.reduced_rank import ReducedRank
+from mmgibbs.models.structures.unstructured import Diagonal, Unstructured
+
+KINDS = (Unstructured, Diagonal, FactorAnalytic, ReducedRank, CompoundSymmetry, Autoregressive, Antedependence)
+STRUCTURES: dict[str, type[Structure]] = {structure.kind: structure for structure in KINDS}  # by the word in a file

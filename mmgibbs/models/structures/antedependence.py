@@ -13,23 +13,33 @@ from typing import ClassVar
 
 import numpy as np
 
-from mmgibbs.models.structures.base import SMALLEST_SHARE, log_half_t
+from mmgibbs.models.structures.base import SMALLEST_SHARE, Context, Form, Keys, Structure, log_half_t
 
 PRIOR_RATIO = 2.0  # standard deviation of a regression, in ratios of the scales of two components
 
 
 @dataclass(frozen=True)
-class Antedependence:
+class Antedependence(Structure):
     """phi = (log sd of e_j, one for each component or one for all; b_2 ... b_k)."""
 
     kind: ClassVar[str] = "antedependence"
-    is_singular: ClassVar[bool] = False
+    meaning: ClassVar[str] = "each component is a regression on the one before it"
+    words: ClassVar[str] = "each component a regression on the one before it (ante-dependence)"
+    needs_order: ClassVar[bool] = True
 
     k: int
     equal: bool
     sd_scale: np.ndarray  # (k,) scale of the half-t prior of each innovation
     effect_scale: np.ndarray  # (k,) size of the components
     nu: float = 2.0
+
+    @classmethod
+    def build(cls, keys: Keys, context: Context) -> Antedependence:
+        return cls(len(context.sd), keys.variances == "equal", context.sd_scale, context.sd, context.nu)
+
+    @classmethod
+    def count_parameters(cls, form: Form) -> int:
+        return form.n_variances + form.k - 1
 
     @property
     def n_sd(self) -> int:
@@ -94,9 +104,6 @@ class Antedependence:
 
     def lower_bounds(self, sd: np.ndarray) -> np.ndarray:
         return np.concatenate([np.log(SMALLEST_SHARE * sd[: self.n_sd]), np.full(self.k - 1, -np.inf)])
-
-    def upper_bounds(self) -> np.ndarray:
-        return np.full(len(self.free), np.inf)
 
     def named(self, phi: np.ndarray, labels: tuple[str, ...]) -> Mapping[str, np.ndarray]:
         pairs = zip(labels[1:], labels[:-1], strict=True)

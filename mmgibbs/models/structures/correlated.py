@@ -10,31 +10,36 @@ rho (r) is uniform over its range, standard deviations are half-t.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from mmgibbs.models.structures.base import SMALLEST_SHARE, log_half_t
+from mmgibbs.models.structures.base import SMALLEST_SHARE, Context, Form, Keys, Structure, log_half_t
 
 MAX_AR1 = 0.995  # at 1 the matrix is singular
 MAX_LOGIT = 11.5  # of the share of its range that REML gives to rho: a hundred thousandth below its bounds
 
 
 @dataclass(frozen=True)
-class Correlated(ABC):
+class Correlated(Structure):
     """phi = (log sd of each component or of all, x), rho = low + (high - low) / (1 + exp(-x))."""
-
-    kind: ClassVar[str]
-    is_singular: ClassVar[bool] = False
 
     k: int
     equal: bool
     sd_scale: np.ndarray  # (k,) scale of the half-t prior of each standard deviation
     nu: float = 2.0
+
+    @classmethod
+    def build(cls, keys: Keys, context: Context) -> Correlated:
+        return cls(len(context.sd), keys.variances == "equal", context.sd_scale, context.nu)
+
+    @classmethod
+    def count_parameters(cls, form: Form) -> int:
+        return form.n_variances + 1
 
     @property
     def n_sd(self) -> int:
@@ -121,6 +126,19 @@ class CompoundSymmetry(Correlated):
     """All pairs of components have the same correlation."""
 
     kind: ClassVar[str] = "compound_symmetry"
+    meaning: ClassVar[str] = "one correlation"
+    words: ClassVar[str] = "with one correlation (compound symmetry)"
+
+    @classmethod
+    def count_factors(cls, form: Form) -> int:
+        return 1
+
+    @classmethod
+    def is_nested(cls, form: Form, larger: type[Structure], other: Form, rho: float | None) -> bool:
+        """A correlation above 0 is one common factor: D C(rho) D = rho d d' + (1 - rho) D^2."""
+        if "factors" in larger.keys:
+            return rho is not None and rho > 0
+        return super().is_nested(form, larger, other, rho)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -136,8 +154,32 @@ class Autoregressive(Correlated):
     """Correlations fall with the distance of the components."""
 
     kind: ClassVar[str] = "ar1"
+    meaning: ClassVar[str] = "correlations fall with the distance of the components (`distances`)"
+    keys: ClassVar[frozenset[str]] = frozenset({"variances", "distances"})
+    needs_order: ClassVar[bool] = True
 
     positions: tuple[float, ...] | None = None  # of the components; None: one step from each to the next
+
+    @classmethod
+    def build(cls, keys: Keys, context: Context) -> Autoregressive:
+        equal = keys.variances == "equal"
+        return cls(len(context.sd), equal, context.sd_scale, context.nu, keys.positions)
+
+    @classmethod
+    def describe(cls, keys: Mapping[str, Any]) -> str:
+        distances = "their numbers" if keys.get("distances") == "numbers" else "components, one step each"
+        return f"with correlations that fall with the distance of {distances} (AR1)"
+
+    @classmethod
+    def simplify(cls, form: Form) -> Form:
+        return Form("compound_symmetry", 2, equal=True) if form.k == 2 and form.equal else super().simplify(form)
+
+    @classmethod
+    def is_nested(cls, form: Form, larger: type[Structure], other: Form, rho: float | None) -> bool:
+        """In ante-dependence with regressions rho d_j / d_(j-1)."""
+        if other.kind == "antedependence":
+            return not other.equal
+        return super().is_nested(form, larger, other, rho)
 
     @cached_property
     def _mean_gap(self) -> float:

@@ -4,28 +4,47 @@
 
 Loadings are determined up to a rotation: REML holds those above the diagonal of L at 0, Gibbs moves all of them, and
 both report them after rotation to principal axes. Priors: loadings are normal about 0, sqrt(Psi_jj) is half-t.
+
+Conditionals are conjugate given the scores F (q, f) of u = L s + d, of which the sums F'F and F'Theta are enough. With
+S = Theta' K^-1 Theta (k, k), V = (I + L' Psi^-1 L)^-1 and B = Psi^-1 L V, F = Theta B + E, and K^-1-weighted
+
+    E'Theta ~ MN(0, V, S),    E'E = E'Theta S^-1 Theta'E + W(q - k, V)
+
+are drawn in place of the scores. Then the rows of L are normal, and the specific variances inverse gamma given the
+auxiliary variables of their half-t priors (Huang & Wand 2013).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from mmgibbs.models.structures.base import SMALLEST_SHARE, log_half_t
-from mmgibbs.models.structures.loadings import differentiate_products, lower_triangle, name_loadings, principal_axes
+from mmgibbs.errors import ModelError
+from mmgibbs.models.structures.base import SMALLEST_SHARE, Context, Form, Keys, log_half_t
+from mmgibbs.models.structures.loadings import (
+    WithLoadings,
+    count_loadings,
+    differentiate_products,
+    lower_triangle,
+    name_loadings,
+    principal_axes,
+)
 
 START_SPECIFIC = 0.1  # share of a variance that is specific at least in a start
+ROUNDS_OF_FACTORS = 10  # 0.1 ms each; scores and loadings determine each other where a component has little of its own
 
 
 @dataclass(frozen=True)
-class FactorAnalytic:
+class FactorAnalytic(WithLoadings):
     """phi = (loadings, row by row; log sd of the specific effects, one for each component or one for all)."""
 
     kind: ClassVar[str] = "factor_analytic"
-    is_singular: ClassVar[bool] = False
+    meaning: ClassVar[str] = "few common factors and a specific variance of each component"
+    keys: ClassVar[frozenset[str]] = frozenset({"factors", "variances", "loading_sd"})
+    can_draw_factors: ClassVar[bool] = True
 
     k: int
     factors: int
@@ -34,9 +53,39 @@ class FactorAnalytic:
     loading_sd: np.ndarray  # (k,) prior standard deviation of the loadings of each component
     nu: float = 2.0
 
-    @property
-    def n_loadings(self) -> int:
-        return self.k * self.factors
+    @classmethod
+    def build(cls, keys: Keys, context: Context) -> FactorAnalytic:
+        from mmgibbs.models.structures.shrunken_factors import ShrunkenFactors, max_active_factors  # a subclass
+
+        k, equal = len(context.sd), keys.variances == "equal"
+        kind, factors = cls, keys.factors or 1
+        if keys.factors == "auto":
+            kind, factors = ShrunkenFactors, max_active_factors(k) + 1
+        size = context.sd if keys.loading_sd is None else keys.loading_sd * context.sd
+        structure = kind(k, int(factors), equal, context.sd_scale, size, context.nu)
+        n_levels, name = context.term.n_prior_levels, context.term.name
+        if n_levels < k + structure.factors:
+            raise ModelError(
+                f"variances.{name}.structure: expected at least {k + structure.factors} levels of {name} for "
+                f"{structure.factors} factors of {k} components, got {n_levels}; take fewer components, or structure: "
+                "compound_symmetry"
+            )
+        return structure
+
+    @classmethod
+    def describe(cls, keys: Mapping[str, Any]) -> str:
+        factors = keys.get("factors") or 1
+        if factors == "auto":
+            return "factor-analytic with a number of factors drawn"
+        return f"factor-analytic with {factors} factor{'' if factors == 1 else 's'}"
+
+    @classmethod
+    def simplify(cls, form: Form) -> Form:
+        return Form("full", form.k) if form.factors >= form.k - 1 else super().simplify(form)
+
+    @classmethod
+    def count_parameters(cls, form: Form) -> int:
+        return count_loadings(form) + form.n_variances
 
     @property
     def n_sd(self) -> int:
@@ -46,10 +95,6 @@ class FactorAnalytic:
     def free(self) -> np.ndarray:
         """Loadings on and below the diagonal of L, and all specific variances."""
         return np.append(np.tri(self.k, self.factors, dtype=bool).ravel(), np.ones(self.n_sd, bool))
-
-    def loadings(self, phi: np.ndarray) -> np.ndarray:
-        """(..., k, f) L of draws (..., p)."""
-        return phi[..., : self.n_loadings].reshape(*phi.shape[:-1], self.k, self.factors)
 
     def specific(self, phi: np.ndarray) -> np.ndarray:
         """(..., k) the diagonal of Psi."""
@@ -106,9 +151,6 @@ class FactorAnalytic:
         of_sd = np.log(SMALLEST_SHARE * sd[: self.n_sd])
         return np.append(np.full(self.n_loadings, -np.inf), of_sd)
 
-    def upper_bounds(self) -> np.ndarray:
-        return np.full(len(self.free), np.inf)
-
     def named(self, phi: np.ndarray, labels: tuple[str, ...]) -> Mapping[str, np.ndarray]:
         """Loadings on principal axes, specific variances, and the share of each variance that the factors explain."""
         L, psi = principal_axes(self.loadings(phi)), self.specific(phi)
@@ -118,3 +160,52 @@ class FactorAnalytic:
         out |= {f"specific[{label}]": psi[..., i] for i, label in enumerate(labels)}
         out |= {f"explained[{label}]": (common / (common + psi))[..., i] for i, label in enumerate(labels)}
         return out | of_loadings
+
+    def draw(self, S: np.ndarray, q: int, phi: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        for _ in range(ROUNDS_OF_FACTORS):
+            phi = self.draw_factors(S, q, phi, rng)
+        return phi
+
+    def draw_factors(self, S: np.ndarray, q: int, phi: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Loadings and specific variances, given sums of scores that are drawn from their conditional."""
+        L, psi = self.loadings(phi), self.specific(phi)
+        FF, FT = _draw_sums_of_scores(L, psi, S, q, rng)
+        L = _draw_loadings(self.prior_sd(phi), FF, FT, psi, rng)
+        squares = np.diag(S) - 2 * np.sum(L * FT.T, axis=1) + np.sum((L @ FF) * L, axis=1)
+        return self.phi(L, self._draw_specific(squares, q, psi, rng))
+
+    def _draw_specific(self, squares: np.ndarray, q: int, psi: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """(k,) psi_j given the sum of squares of d_j and a_j, its auxiliary variable, which is drawn before it."""
+        nu, A, n = self.nu, self.sd_scale[: self.n_sd], self.n_sd
+        sums, counts = (np.array([squares.sum()]), q * self.k) if self.equal else (squares, q)
+        a = (nu / psi[:n] + 1 / A**2) / rng.standard_gamma((nu + 1) / 2, n)
+        drawn = (np.maximum(sums, 0.0) / 2 + nu / a) / rng.standard_gamma((counts + nu) / 2, n)
+        return np.broadcast_to(drawn, self.k)
+
+
+def _draw_sums_of_scores(
+    L: np.ndarray, psi: np.ndarray, S: np.ndarray, q: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """F'F (f, f) and F'Theta (f, k), each with K^-1 between."""
+    k, f = L.shape
+    V = np.linalg.inv(np.eye(f) + L.T @ (L / psi[:, None]))
+    B = (L / psi[:, None]) @ V
+    root_V, root_S = np.linalg.cholesky(V), np.linalg.cholesky(S)
+    Z = rng.standard_normal((f, k))  # E'Theta = root_V Z root_S', so E'Theta S^-1 Theta'E = root_V Z Z' root_V'
+    ET = root_V @ Z @ root_S.T
+    T = np.tril(rng.standard_normal((f, f)), -1) + np.diag(np.sqrt(rng.chisquare(q - k - np.arange(f))))
+    EE = root_V @ (Z @ Z.T + T @ T.T) @ root_V.T
+    FT = B.T @ S + ET
+    FF = B.T @ S @ B + B.T @ ET.T + ET @ B + EE
+    return FF, FT
+
+
+def _draw_loadings(
+    sd: np.ndarray, FF: np.ndarray, FT: np.ndarray, psi: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """(k, f) rows l_j ~ N(P^-1 F'theta_j / psi_j, P^-1), P = F'F / psi_j + diag(sd_j^-2); sd (k, f)."""
+    k, f = sd.shape
+    P = FF / psi[:, None, None] + np.eye(f) / sd[:, :, None] ** 2
+    root = np.linalg.cholesky(P)
+    half = np.linalg.solve(root, (FT.T / psi[:, None])[..., None]) + rng.standard_normal((k, f, 1))
+    return np.linalg.solve(np.swapaxes(root, 1, 2), half)[..., 0]

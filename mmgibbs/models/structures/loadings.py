@@ -6,6 +6,38 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mmgibbs.models.structures.base import Form, Structure
+
+
+class WithLoadings(Structure):
+    """phi begins with the loadings L (k, f), row by row."""
+
+    factors: int
+    loading_sd: np.ndarray  # (k,) prior standard deviation of the loadings of each component
+
+    @property
+    def n_loadings(self) -> int:
+        return self.k * self.factors
+
+    @property
+    def factor_places(self) -> Sequence[np.ndarray]:
+        places = np.arange(self.n_loadings).reshape(self.k, self.factors)
+        return [places[j:, j] for j in range(self.factors)]  # those above the diagonal stay at 0
+
+    def loadings(self, phi: np.ndarray) -> np.ndarray:
+        """(..., k, f) L of draws (..., p)."""
+        return phi[..., : self.n_loadings].reshape(*phi.shape[:-1], self.k, self.factors)
+
+    @classmethod
+    def is_nested(cls, form: Form, larger: type[Structure], other: Form, rho: float | None) -> bool:
+        """In those that have as many common factors, or more."""
+        return "factors" in larger.keys and form.factors <= other.factors
+
+
+def count_loadings(form: Form) -> int:
+    """Count the free loadings of k components: rotations of f factors set f (f - 1) / 2 of them to 0."""
+    return form.k * form.factors - form.factors * (form.factors - 1) // 2
+
 
 def differentiate_products(L: np.ndarray) -> np.ndarray:
     """(k f, k, k) d L L' by each loading, row by row."""

@@ -9,42 +9,82 @@ Gibbs moves all of them, and both report them after rotation to principal axes. 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from mmgibbs.models.structures.loadings import differentiate_products, lower_triangle, name_loadings, principal_axes
+from mmgibbs.errors import ModelError
+from mmgibbs.models.structures.base import Context, Form, Keys
+from mmgibbs.models.structures.loadings import (
+    WithLoadings,
+    count_loadings,
+    differentiate_products,
+    lower_triangle,
+    name_loadings,
+    principal_axes,
+)
 
 MAX_SHARE_BESIDE_FACTORS = 1e-6  # of all variances together, by which rounding may raise the rank of a given matrix
 
 
 @dataclass(frozen=True)
-class ReducedRank:
+class ReducedRank(WithLoadings):
     """phi = the loadings, row by row."""
 
     kind: ClassVar[str] = "reduced_rank"
+    meaning: ClassVar[str] = "few common factors alone"
+    keys: ClassVar[frozenset[str]] = frozenset({"factors", "loading_sd"})
     is_singular: ClassVar[bool] = True
-    equal: ClassVar[bool] = False
-    nu: ClassVar[float] = 2.0  # of half-t priors where the records are asked for its variances alone
 
     k: int
     factors: int
     loading_sd: np.ndarray  # (k,) prior standard deviation of the loadings of each component
+    equal: bool = False
+    nu: float = 2.0  # of half-t priors where the records are asked for its variances alone
 
     @property
-    def sd_scale(self) -> np.ndarray:
+    def sd_scale(self) -> np.ndarray:  # type: ignore[override]
         return self.loading_sd
+
+    @classmethod
+    def build(cls, keys: Keys, context: Context) -> ReducedRank:
+        _refuse_combinations(context)
+        rank, size = cls.count_scores(keys), 1.0 if keys.loading_sd is None else keys.loading_sd
+        structure = cls(len(context.sd), rank, size * context.sd)
+        if (
+            context.given is not None
+            and (share := share_beside_factors(context.given, rank)) > MAX_SHARE_BESIDE_FACTORS
+        ):
+            raise ModelError(
+                f"variances.{context.term.name}.start: expected a matrix of rank {rank} for structure: reduced_rank, "
+                f"got one that has {share:.2g} of its variances beside the factors, as a mean of draws has; needed "
+                "structure: full for this matrix, or the estimate of method: reml"
+            )
+        return structure
+
+    @classmethod
+    def count_scores(cls, keys: Keys) -> int:
+        return keys.factors if isinstance(keys.factors, int) else 1
+
+    @classmethod
+    def describe(cls, keys: Mapping[str, Any]) -> str:
+        factors = keys.get("factors") or 1
+        return f"of {factors} common factor{'' if factors == 1 else 's'} alone (reduced rank)"
+
+    @classmethod
+    def simplify(cls, form: Form) -> Form:
+        return Form("full", 1) if form.k == 1 else form
+
+    @classmethod
+    def count_parameters(cls, form: Form) -> int:
+        return count_loadings(form)
 
     @property
     def free(self) -> np.ndarray:
         """Loadings on and below the diagonal of L."""
         return np.tri(self.k, self.factors, dtype=bool).ravel()
-
-    def loadings(self, phi: np.ndarray) -> np.ndarray:
-        """(..., k, f) L of draws (..., p)."""
-        return phi.reshape(*phi.shape[:-1], self.k, self.factors)
 
     def matrix(self, phi: np.ndarray) -> np.ndarray:
         L = self.loadings(phi)
@@ -72,19 +112,30 @@ class ReducedRank:
     def units(self, sd: np.ndarray) -> np.ndarray:
         return np.repeat(sd, self.factors)
 
-    def bounded_names(self, labels: tuple[str, ...]) -> Sequence[str]:
-        return [""] * (self.k * self.factors)
-
-    def lower_bounds(self, sd: np.ndarray) -> np.ndarray:
-        return np.full(self.k * self.factors, -np.inf)
-
-    def upper_bounds(self) -> np.ndarray:
-        return np.full(len(self.free), np.inf)
-
     def named(self, phi: np.ndarray, labels: tuple[str, ...]) -> Mapping[str, np.ndarray]:
         """Loadings on principal axes, and what each factor explains of all variances together."""
         L = principal_axes(self.loadings(phi))
         return name_loadings(L, np.sum(L**2, axis=(-1, -2)), labels)
+
+
+def _refuse_combinations(context: Context) -> None:
+    """ModelError for what a matrix without an inverse cannot be combined with."""
+    design, term = context.design, context.term
+    what, needed = None, "needed structure: factor_analytic or full, or a model without it"
+    parameters = [t.name for t in design.terms if t.relationship.has_free_parameters]
+    if design.responses:
+        what = f"traits that are not normal ({', '.join(design.traits[r.trait] for r in design.responses)})"
+    elif design.correlated:
+        what = "correlated residuals"
+    elif parameters:
+        what = f"correlations that are estimated (model.random.{parameters[0]})"
+        needed += ", or known correlations (rho, and fixed: true)"
+    elif term.has_several_levels:
+        what = "several levels in one effect"
+    elif term.active is not None or term.groups_fixed:
+        what = "levels that are set to 0, or with fixed unknown-parent groups"
+    if what is not None:
+        raise ModelError(f"variances.{term.name}.structure: reduced_rank cannot be combined with {what}; {needed}")
 
 
 def factor_of_rank(G: np.ndarray, rank: int) -> np.ndarray:

@@ -8,21 +8,35 @@ A factor is active, with theta_h ~ inverse gamma(a, b), or shrunk to theta_h = S
     P(shrunk) = omega_1 + ... + omega_h,    omega_l = v_l (1 - v_1) ... (1 - v_(l-1)),    v_l ~ Beta(1, alpha)
 
 with v_H = 1, so that the last factor is always shrunk. The expected number of active factors is alpha where H is large.
+
+With x_h = L_h / sd (k,) and z_h the component of omega behind factor h, shrunk where z_h <= h (Legramanti, Durante &
+Dunson 2020, algorithm 1),
+
+    P(z_h = l) is proportional to  omega_l N(x_h; 0, SPIKE I)      l <= h
+                                   omega_l t_2a(x_h; 0, b/a I)     l > h         (theta_h integrated out)
+    theta_h = SPIKE where z_h <= h, else inverse gamma(a + k/2, b + x_h'x_h / 2)
+    v_l ~ Beta(1 + #(z_h = l), alpha + #(z_h > l))
+
+Given x_h a factor hardly changes its state, as loadings are small where it is shrunk and large where it is not. So the
+same is done once more given x_h / sqrt(theta_h): (z_h, theta_h) are proposed from their prior given v, the loadings go
+along, and that is accepted with the ratio of p(Theta | G).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import lgamma
 
 import numpy as np
 
 from mmgibbs.models.structures.base import log_half_t
-from mmgibbs.models.structures.factor_analytic import FactorAnalytic
+from mmgibbs.models.structures.factor_analytic import ROUNDS_OF_FACTORS, FactorAnalytic
 
 SPIKE = 0.01  # theta of a factor that is shrunk: its loadings have a tenth of the standard deviation
 SLAB_SHAPE, SLAB_RATE = 2.0, 2.0  # a and b
 EXPECTED_FACTORS = 1.0  # alpha
+SMALLEST_STICK = 1e-12  # v and 1 - v, so that their logarithms are finite
 MAX_FACTORS = 10  # that may be active, however many components there are
 
 
@@ -81,9 +95,63 @@ class ShrunkenFactors(FactorAnalytic):
         out |= {f"factors[{j}]": (n == j).astype(float) for j in range(self.factors)}
         return {**super().named(phi, labels), **out}
 
+    def draw(self, S: np.ndarray, q: int, phi: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Loadings and specific variances, and then which factors are active."""
+        for _ in range(ROUNDS_OF_FACTORS):
+            drawn = np.append(self.draw_factors(S, q, phi, rng), phi[self.n_matrix :])
+            phi = self.draw_number(S, q, drawn, rng)
+        return phi
+
+    def draw_number(self, S: np.ndarray, q: int, phi: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """One draw of (theta, v) with the loadings."""
+        H, k = self.factors, self.k
+        of_matrix, v = phi[: self.n_matrix].copy(), self.sticks(phi)
+        log_omega = np.log(v) + np.append(0.0, np.cumsum(np.log1p(-v[:-1])))
+        x = self.loadings(of_matrix) / self.loading_sd[:, None]
+        squares = np.sum(x**2, axis=0)
+        z, theta = np.empty(H, int), np.empty(H)
+        for h in range(H):
+            log_spike, log_slab = log_normal(squares[h], k), log_student(squares[h], k)
+            log_p = log_omega + np.where(np.arange(H) <= h, log_spike, log_slab)
+            z[h] = draw_index(np.exp(log_p - np.logaddexp.reduce(log_p)), rng)
+            slab = (SLAB_RATE + squares[h] / 2) / rng.standard_gamma(SLAB_SHAPE + k / 2)
+            theta[h] = SPIKE if z[h] <= h else slab
+        omega, now = np.exp(log_omega), self.log_likelihood(S, q, of_matrix)
+        for h in range(H):
+            proposed = draw_index(omega, rng)
+            slab = SLAB_RATE / rng.standard_gamma(SLAB_SHAPE)
+            other, log_u = SPIKE if proposed <= h else slab, -rng.exponential()
+            moved = of_matrix.copy()
+            moved[h : self.n_loadings : H] *= np.sqrt(other / theta[h])
+            then = self.log_likelihood(S, q, moved)
+            if log_u < then - now:
+                of_matrix, z[h], theta[h], now = moved, proposed, other, then
+        counts = np.bincount(z, minlength=H)
+        above = H - np.cumsum(counts)
+        v = np.append(rng.beta(1.0 + counts[:-1], EXPECTED_FACTORS + above[:-1]), 1.0)
+        v[:-1] = np.clip(v[:-1], SMALLEST_STICK, 1.0 - SMALLEST_STICK)
+        return self.join(of_matrix, theta, v)
+
 
 def max_active_factors(k: int) -> int:
     """How many factors may be active: as many as k components with specific variances determine, k f - f (f - 1) / 2 +
     k <= k (k + 1) / 2, and MAX_FACTORS at most."""
     determined = max(f for f in range(k) if k * f - f * (f - 1) // 2 + k <= k * (k + 1) // 2)
     return min(determined, MAX_FACTORS)
+
+
+def draw_index(p: np.ndarray, rng: np.random.Generator) -> int:
+    """An index with these probabilities, whose sum is 1."""
+    return min(int(np.searchsorted(np.cumsum(p), rng.random(), side="right")), len(p) - 1)
+
+
+def log_normal(square: float, k: int) -> float:
+    """Log density of N(0, SPIKE I) at x with x'x = square."""
+    return float(-0.5 * (k * np.log(2 * np.pi * SPIKE) + square / SPIKE))
+
+
+def log_student(square: float, k: int) -> float:
+    """Log density of t with 2a degrees of freedom and scale b/a I at x with x'x = square."""
+    a, b = SLAB_SHAPE, SLAB_RATE
+    constant = lgamma(a + k / 2) - lgamma(a) - 0.5 * k * np.log(2 * np.pi * b)
+    return float(constant - (a + k / 2) * np.log1p(square / (2 * b)))

@@ -1,19 +1,30 @@
-"""A matrix whose elements are all free, as a function of the elements of its Cholesky factor."""
+"""Matrices whose elements are parameters themselves: full, as a function of the elements of its Cholesky factor, and
+diagonal, one such matrix for each component.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from mmgibbs.models.structures.base import SMALLEST_SHARE
+from mmgibbs.models.structures.base import SMALLEST_SHARE, Form, Structure
 
 
 @dataclass(frozen=True)
-class Unstructured:
+class Unstructured(Structure):
     """phi = (log of the diagonal of L, elements of L below it), G = L L'."""
 
+    kind: ClassVar[str] = "full"
+    keys: ClassVar[frozenset[str]] = frozenset()
+    is_structured: ClassVar[bool] = False
+
     k: int
+
+    @classmethod
+    def count_parameters(cls, form: Form) -> int:
+        return form.n_elements
 
     @property
     def free(self) -> np.ndarray:
@@ -38,10 +49,16 @@ class Unstructured:
             out[n, :, i] += sizes[n] * L[:, j]
         return out
 
-    def parameters(self, G: np.ndarray) -> np.ndarray:
-        """(p,) of a positive definite matrix."""
-        L = np.linalg.cholesky(G)
+    def start(self, C: np.ndarray) -> np.ndarray:
+        """Of C itself, a positive definite matrix."""
+        L = np.linalg.cholesky(C)
         return np.append(np.log(np.diag(L)), L[np.tril_indices(self.k, -1)])
+
+    def fit(self, G: np.ndarray) -> np.ndarray:
+        return self.start(G)
+
+    def rescaled(self, phi: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        return self.start(self.matrix(phi) * scale[:, None] * scale)
 
     def units(self, sd: np.ndarray) -> np.ndarray:
         return np.append(np.ones(self.k), sd[np.tril_indices(self.k, -1)[0]])
@@ -49,5 +66,40 @@ class Unstructured:
     def lower_bounds(self, sd: np.ndarray) -> np.ndarray:
         return np.append(np.log(SMALLEST_SHARE * sd), np.full(self.k * (self.k - 1) // 2, -np.inf))
 
-    def upper_bounds(self) -> np.ndarray:
-        return np.full(len(self.free), np.inf)
+    def describe_bounds(self, name: str, labels: tuple[str, ...], phi: np.ndarray, at_bound: np.ndarray) -> list[str]:
+        if not at_bound.any():
+            return []
+        if self.k == 1:
+            return [describe_variance_at_0(name, labels[0])]
+        return [
+            f"{name}: the matrix is on the boundary: a combination of {', '.join(labels)} has no variance; the "
+            "standard errors are those along the boundary"
+        ]
+
+
+class Diagonal(Unstructured):
+    """No covariances between components."""
+
+    kind: ClassVar[str] = "diagonal"
+    meaning: ClassVar[str] = "no covariances between components"
+    words: ClassVar[str] = "no covariances"
+
+    @classmethod
+    def simplify(cls, form: Form) -> Form:
+        return Form("full", 1) if form.k == 1 else form
+
+    @classmethod
+    def count_parameters(cls, form: Form) -> int:
+        return form.n_variances
+
+    @classmethod
+    def is_nested(cls, form: Form, larger: type[Structure], other: Form, rho: float | None) -> bool:
+        return True
+
+
+def describe_variance_at_0(block: str, component: str) -> str:
+    """Say that REML has put the variance of a component on its boundary."""
+    return (
+        f"{block}: the variance of {component} is on the boundary: the likelihood is highest at 0; it is set just "
+        "above 0, and has no standard error"
+    )

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from mmgibbs.models.structures.antedependence import Antedependence
-from mmgibbs.models.structures.base import fit
 from mmgibbs.models.structures.correlated import Autoregressive, CompoundSymmetry
 from mmgibbs.models.structures.factor_analytic import FactorAnalytic
 from mmgibbs.models.structures.loadings import principal_axes
@@ -85,7 +84,7 @@ def test_the_nearest_matrix_of_the_structure_is_itself(name, equal):
     structure = structures(equal)[name]
     scale = np.full(K, 7.0) if equal else SIZE
     G = structure.matrix(structure.rescaled(parameters(structure), scale))
-    np.testing.assert_allclose(structure.matrix(fit(structure, G)) / np.sqrt(np.outer(np.diag(G), np.diag(G))),
+    np.testing.assert_allclose(structure.matrix(structure.fit(G)) / np.sqrt(np.outer(np.diag(G), np.diag(G))),
                                G / np.sqrt(np.outer(np.diag(G), np.diag(G))), atol=1e-5)  # fmt: skip
 
 

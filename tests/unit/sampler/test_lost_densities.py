@@ -12,7 +12,6 @@ from statistical.test_markers import spec
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.errors import ModelError
 from mmgibbs.models.covariance import CovarianceModel, full_block
-from mmgibbs.models.structures.base import fit
 from mmgibbs.models.structures.correlated import CompoundSymmetry
 from mmgibbs.sampler.chain import Chain
 from mmgibbs.sampler.correlations import slice_parameters
@@ -75,7 +74,7 @@ def test_products_that_are_not_positive_definite_beside_them_are_named(unit):
 
 def test_parameters_of_structures():
     structure = CompoundSymmetry(3, False, np.ones(3))
-    phi = fit(structure, np.eye(3) + 0.5)
+    phi = structure.fit(np.eye(3) + 0.5)
     with pytest.raises(LostDensityError):
         draw_structure(structure, np.full((3, 3), NAN), 20, phi, np.random.default_rng(1))
 
