@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -13,9 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+import mmgibbs
+from mmgibbs.config.genotypes import Genotypes
+from mmgibbs.data.genotypes.file_format import GenotypeFile
 from mmgibbs.data.levels import natural
-from mmgibbs.errors import ConfigError, Stopped, option
-from mmgibbs.machine.files import remove_files, replaced_file
+from mmgibbs.errors import ConfigError, Stopped, option, option_name
+from mmgibbs.machine.files import remove_files, replaced_file, sha256_of_file
+from mmgibbs.machine.output_places import list_names, name_some
 from mmgibbs.machine.signals import StopSignals
 
 FOLDER = "checkpoint"  # of a scan that is not finished, in the folder that it writes
@@ -47,6 +53,41 @@ def plan_chunks(chromosome: pl.Series, is_left_out: bool) -> list[Chunk]:
         for first in range(0, snps.size, CHUNK_SNPS):
             chunks.append(Chunk(f"snps-{len(chunks):06d}", model, snps[first : first + CHUNK_SNPS]))
     return chunks
+
+
+def fingerprint_scan(run: Path, file: GenotypeFile, section: Genotypes, options: Mapping[str, Any]) -> dict[str, Any]:
+    """What the results of a scan depend on, by which scans are told apart: the run, the genotypes, their animals and
+    SNPs, the options and the version of the program. run: its folder."""
+    names = hashlib.sha256("\n".join(file.ids.to_list()).encode())
+    for column in file.snps.iter_columns():
+        names.update("\n".join(column.cast(str).fill_null("").to_list()).encode())
+    return {
+        "version": mmgibbs.__version__,
+        "run": sha256_of_file(run / "run.json"),
+        "variances": sha256_of_file(run / "summary.parquet"),
+        "genotypes": sha256_of_file(section.file),
+        "animals and SNPs": names.hexdigest(),
+        **options,
+    }
+
+
+def refuse_unfinished(directory: str | os.PathLike, is_replaced: bool) -> None:
+    """ConfigError where a folder holds a scan that is not finished, or other files where a scan would put its own.
+
+    is_replaced: the scan is continued, or started again.
+    """
+    folder = Path(directory) / FOLDER
+    if folder.is_dir() and not is_replaced:
+        raise ConfigError(
+            f"gwas: '{directory}' holds a scan that is not finished; {option('resume')} continues it, "
+            f"{option('overwrite')} starts again"
+        )
+    strange = {name for name in list_names(folder) if not is_chunk(name)}
+    if strange:
+        raise ConfigError(
+            f"{option_name('output')}: '{directory}' has a folder {FOLDER} with other files ({name_some(strange)}); "
+            "choose another one"
+        )
 
 
 @dataclass

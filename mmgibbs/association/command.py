@@ -93,9 +93,9 @@ def _read_window_size(text: str) -> float:
 
 
 def main(args: argparse.Namespace) -> None:
-    from mmgibbs.association.files import default_folder
+    from mmgibbs.association.results import describe_association
     from mmgibbs.association.run import gwas
-    from mmgibbs.association.words import describe_association
+    from mmgibbs.machine.output_places import name_beside
     from mmgibbs.report.render import can_write_page, print_notes
     from mmgibbs.runs.other_genotypes import OPTIONS
 
@@ -103,7 +103,7 @@ def main(args: argparse.Namespace) -> None:
     made = gwas(
         args.run,
         args.genotypes,
-        args.output or default_folder(args.run),
+        args.output or name_beside(args.run, "gwas"),
         level=args.level,
         maf=args.maf,
         call_rate=args.call_rate,
@@ -160,7 +160,7 @@ def add_finemap_arguments(parser: argparse.ArgumentParser) -> None:
 
 def finemap_command(args: argparse.Namespace) -> None:
     from mmgibbs.association.fine_map import finemap
-    from mmgibbs.association.words import describe_fine_map
+    from mmgibbs.association.results import describe_fine_map
     from mmgibbs.report.render import print_notes
 
     made = finemap(

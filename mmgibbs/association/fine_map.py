@@ -15,7 +15,6 @@ import json
 import os
 import reprlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +22,16 @@ import numpy as np
 import polars as pl
 
 import mmgibbs
+from mmgibbs.association.chunks import fingerprint_scan
 from mmgibbs.association.fine_map_files import RUN, SNPS, FineMapFolder, open_folder
-from mmgibbs.association.fingerprint import fingerprint_scan
 from mmgibbs.association.regions import make_regions, snps_of_region
-from mmgibbs.association.results import trait_columns
+from mmgibbs.association.results import FineMap
+from mmgibbs.association.tables import trait_columns
 from mmgibbs.config.environments import BETWEEN_TRAIT_AND_LEVEL
 from mmgibbs.config.load import listed_overrides
 from mmgibbs.errors import ConfigError, DataError, MmgibbsError, option_name
 from mmgibbs.machine.files import sha256_of_file
-from mmgibbs.machine.output_places import list_names, list_run_inputs
+from mmgibbs.machine.output_places import list_names, list_run_inputs, name_beside
 from mmgibbs.report.finished import Finished
 from mmgibbs.results.csv_files import is_escaped, unescape_formulas
 from mmgibbs.results.marker_draws import read_marker_draws
@@ -46,37 +46,6 @@ DRAWS = 1000  # of the effects, from which credible sets are made
 READ = ("gwas.json", "regions.parquet", "markers.parquet")
 FROM_GENOTYPES = ("genomic", "dominance", "single_step")
 CHAINS = {"method": "gibbs", "chains": 2, "burn_in": 2000, "samples": 10_000, "thin": 10, "seed": 42}
-
-
-@dataclass(frozen=True)
-class FineMap:
-    """Probabilities of the SNPs of some regions, and their credible sets.
-
-    Attributes
-    ----------
-    values : polars.DataFrame
-        A row for each SNP of a region: its PIP, effect, and whether it is in the credible set.
-    sets : polars.DataFrame
-        A row for each region: the probability that it has an effect, and its credible set.
-    analysis : dict
-        The analysis that was drafted and run.
-    directory : pathlib.Path
-        Where they were written.
-    notes : tuple of str
-        What to know about them; warnings begin with "warning: ".
-    """
-
-    values: pl.DataFrame
-    sets: pl.DataFrame
-    analysis: dict[str, Any]
-    directory: Path
-    notes: tuple[str, ...]
-
-    def _repr_html_(self) -> str:
-        from mmgibbs.association.words import describe_fine_map
-        from mmgibbs.report.notebook import lines_as_html
-
-        return lines_as_html(describe_fine_map(self), self.notes)
 
 
 def finemap(
@@ -151,7 +120,7 @@ def finemap(
     draft = lambda snps_file: draft_analysis(
         finished.record["analysis"], facts, trait, members, snps, effects, snps_file, estimates
     )
-    directory = Path(output or f"{str(source).rstrip('/' + os.sep)}-finemap")
+    directory = Path(output or name_beside(source, "finemap"))
     identity = {
         "version": mmgibbs.__version__, "association": sha256_of_file(source / "gwas.json"),
         "table of regions": sha256_of_file(source / "regions.parquet"),

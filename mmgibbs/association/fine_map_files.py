@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from mmgibbs.machine.output_places import OutputKind, check_output_folder, list_
 from mmgibbs.results.checksums import record_with_checksum
 from mmgibbs.results.csv_files import csv_writer
 from mmgibbs.results.folder import LOCK, list_run_files
-from mmgibbs.results.output_folder import write_files
+from mmgibbs.results.output_folder import Content, write_file, write_files
 from mmgibbs.results.reading import RECORD, read_record
 
 CHECKPOINT = "checkpoint"  # of a fine-mapping that is not finished
@@ -43,10 +43,10 @@ class FineMapFolder:
     def write_draft(self, analysis: Mapping[str, Any], snps: pl.DataFrame, identity: Mapping[str, Any]) -> Path:
         """Write the drafted analysis and its SNPs into `work`, and what they are of; return the analysis file."""
         self.work.mkdir(parents=True, exist_ok=True)
-        writers = {DRAFT: _json_writer(identity), SNPS: csv_writer(snps, False), ANALYSIS: _yaml_writer(analysis)}
-        for name, write in writers.items():
+        what = json.dumps(identity, indent=2, default=str) + "\n"
+        for name, content in {DRAFT: what, **_draft_contents(analysis, snps)}.items():
             with replaced_file(self.work / name) as path:
-                write(path)
+                write_file(path, content, False)
         return self.work / ANALYSIS
 
     def write_results(
@@ -59,13 +59,8 @@ class FineMapFolder:
     ) -> None:
         """Give all their places: the draft, its run, and the tables. facts: for finemap.json; escaped: no formulas."""
         _move_paths(self.work / RUN, self.work, self.path)
-        writers: dict[str, Callable[[Path], object]] = {
-            ANALYSIS: _yaml_writer(analysis),
-            SNPS: csv_writer(snps, False),  # an input of the run
-        }
-        for name, table in tables.items():
-            writers[name] = table.write_parquet if name.endswith(".parquet") else csv_writer(table, escaped)
-        write_files(KIND, self.path, writers, facts, {RUN: self.work / RUN})
+        contents = {**_draft_contents(analysis, snps), **tables}
+        write_files(KIND, self.path, contents, facts, escaped, {RUN: self.work / RUN})
         self.remove_work()
 
     def remove_work(self) -> None:
@@ -139,13 +134,10 @@ def _is_draft(name: str) -> bool:
     return name in WITHIN or any(name.startswith(f".{known}.") for known in WITHIN)
 
 
-def _json_writer(content: Mapping[str, Any]) -> Callable[[Path], object]:
-    return lambda path: path.write_text(json.dumps(content, indent=2, default=str) + "\n", encoding="utf-8")
-
-
-def _yaml_writer(analysis: Mapping[str, Any]) -> Callable[[Path], object]:
+def _draft_contents(analysis: Mapping[str, Any], snps: pl.DataFrame) -> dict[str, Content]:
+    """The drafted analysis and its SNPs, which are never escaped: the run reads them."""
     text = yaml.safe_dump(dict(analysis), sort_keys=False, allow_unicode=True)
-    return lambda path: path.write_text(text, encoding="utf-8")
+    return {SNPS: csv_writer(snps, False), ANALYSIS: text}
 
 
 def _move_paths(run: Path, work: Path, place: Path) -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from scipy import stats
 
-from mmgibbs.association.results import trait_columns
-from mmgibbs.association.words import describe_association, format_p, list_tests, strongest
+from mmgibbs.association.results import Association, describe_association, format_p, list_tests, strongest
+from mmgibbs.association.tables import trait_columns
 from mmgibbs.report import plots
 from mmgibbs.report.genomic import chromosome_ticks, concatenate_positions
 from mmgibbs.report.html_tables import (
@@ -26,9 +26,6 @@ from mmgibbs.report.html_tables import (
     text_column,
 )
 from mmgibbs.report.render import render
-
-if TYPE_CHECKING:
-    from mmgibbs.association.run import Association
 
 TOP = 20  # SNPs of a table
 QUANTILES = 2000  # points of a quantile-quantile plot

@@ -1,200 +1,149 @@
-"""What a scan found, as a table and as facts for gwas.json and for notes.
-
-Names of the columns of `markers.parquet` that a trait has.
-
-Traits of a run that are one trait in several environments (`traits: {yield: {by: site}}`).
-"""
+"""An association and a fine-mapping, and what they say in words, on the terminal and on the page."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-import numpy as np
 import polars as pl
 
-from mmgibbs.association.animals import Animals
-from mmgibbs.association.scan import LEFT_OUT, Scan
-from mmgibbs.association.statistics import ALPHA, false_discovery_rates, genomic_inflation
-from mmgibbs.config.environments import BETWEEN_TRAIT_AND_LEVEL
-from mmgibbs.config.traits import Trait
-from mmgibbs.data.genotypes.file_format import GenotypeFile
-from mmgibbs.errors import option
-from mmgibbs.runs.model_of_run import RunModel
+from mmgibbs.association.tables import trait_columns
 from pedigree.tables import counted
 
-
-class TraitColumns(NamedTuple):
-    """Columns of one trait."""
-
-    effect: str
-    error: str
-    log_p: str
-    q: str
+SHOWN_SNPS = 5
 
 
-def trait_columns(trait: str) -> TraitColumns:
-    """effect_TRAIT, se_TRAIT, log10_p_TRAIT (-log10 p), q_TRAIT."""
-    return TraitColumns(f"effect_{trait}", f"se_{trait}", f"log10_p_{trait}", f"q_{trait}")
+@dataclass(frozen=True)
+class Association:
+    """Tests of the SNPs of a file in the model of a run.
+
+    Attributes
+    ----------
+    values : polars.DataFrame
+        A row for each SNP of the file: effect, standard error, -log10 p and q of each trait.
+    facts : dict
+        What was done: SNPs tested and left out, calibration, inflation, threshold.
+    notes : tuple of str
+        What to know about them; warnings begin with "warning: ".
+    directory : pathlib.Path or None
+        Where they were written.
+    snp_effects : polars.DataFrame or None
+        Of a run with genomic or single-step relationships: effects of its SNPs, from the breeding values of the run.
+    windows : polars.DataFrame or None
+        A row for each window of neighbouring SNPs: -log10 p and q of each trait. None where none were asked for.
+    regions : polars.DataFrame
+        A row for each region of the genome with SNPs beyond the threshold, by test.
+    """
+
+    values: pl.DataFrame
+    facts: dict[str, Any]
+    notes: tuple[str, ...]
+    directory: Path | None
+    snp_effects: pl.DataFrame | None = None
+    windows: pl.DataFrame | None = None
+    regions: pl.DataFrame | None = None
+
+    def _repr_html_(self) -> str:
+        from mmgibbs.report.notebook import lines_as_html
+
+        return lines_as_html(describe_association(self), self.notes)
 
 
-LARGE_INFLATION, SMALL_INFLATION = 1.2, 0.9  # lambda beyond which it is said
+@dataclass(frozen=True)
+class FineMap:
+    """Probabilities of the SNPs of some regions, and their credible sets.
+
+    Attributes
+    ----------
+    values : polars.DataFrame
+        A row for each SNP of a region: its PIP, effect, and whether it is in the credible set.
+    sets : polars.DataFrame
+        A row for each region: the probability that it has an effect, and its credible set.
+    analysis : dict
+        The analysis that was drafted and run.
+    directory : pathlib.Path
+        Where they were written.
+    notes : tuple of str
+        What to know about them; warnings begin with "warning: ".
+    """
+
+    values: pl.DataFrame
+    sets: pl.DataFrame
+    analysis: dict[str, Any]
+    directory: Path
+    notes: tuple[str, ...]
+
+    def _repr_html_(self) -> str:
+        from mmgibbs.report.notebook import lines_as_html
+
+        return lines_as_html(describe_fine_map(self), self.notes)
 
 
-def association_frame(
-    found: Scan, file: GenotypeFile, traits: tuple[str, ...], families: Sequence[str] = ()
-) -> pl.DataFrame:
-    """A row for each SNP of the file, in its order."""
-    columns: dict[str, Any] = {name: file.snps[name] for name in ("snp", "chromosome", "position", "counted", "other")}
-    columns |= {
-        "frequency": found.frequency,
-        "call_rate": found.call_rate,
-        "left_out": pl.Series([why or None for why in found.left_out], dtype=pl.String),
-        "exact": found.is_exact,
+def list_tests(facts: dict[str, Any]) -> dict[str, str]:
+    """What is tested -> its column of -log10 p: each trait, and all of several."""
+    columns = {trait: trait_columns(trait).log_p for trait in facts["lambda"]}
+    environments = facts.get("environments", {})
+    if len(columns) - len(environments) > 1:
+        columns["all traits"] = "log10_p_joint"
+    return columns | {
+        f"{name}: differences between environments": f"log10_p_differences_{name}" for name in environments
     }
-    for t, trait in enumerate(traits):
-        names = trait_columns(trait)
-        columns |= {
-            names.effect: found.tests.effect[:, t],
-            names.error: found.tests.error[:, t],
-            names.log_p: found.tests.log_p[:, t],
-            names.q: false_discovery_rates(10.0 ** -found.tests.log_p[:, t]),
-        }
-    if len(traits) > 1:
-        log_p = found.tests.joint_log_p
-        columns |= {"chi2_joint": found.tests.joint_chi2, "log10_p_joint": log_p}
-        columns["q_joint"] = false_discovery_rates(10.0**-log_p)
-    for f, name in enumerate(families):
-        names, tests = trait_columns(name), found.tests
-        log_p, differences = tests.mean_log_p[:, f], tests.differences_log_p[:, f]
-        columns |= {
-            names.effect: tests.mean_effect[:, f],
-            names.error: tests.mean_error[:, f],
-            names.log_p: log_p,
-            names.q: false_discovery_rates(10.0**-log_p),
-            f"log10_p_differences_{name}": differences,
-            f"q_differences_{name}": false_discovery_rates(10.0**-differences),
-        }
-    return pl.DataFrame(columns).with_columns(pl.selectors.float().fill_nan(None))
 
 
-def collect_facts(
-    found: Scan,
-    model: RunModel,
-    file: GenotypeFile,
-    animals: Animals,
-    values: pl.DataFrame,
-    seconds: float,
-    families: Mapping[str, Sequence[int]] | None = None,
-) -> dict[str, Any]:
-    """What was done, for gwas.json; values: of `association_frame`; seconds: estimated for exact tests."""
-    tested = int((found.left_out == "").sum())
-    facts: dict[str, Any] = {
-        "run": str(model.directory),
-        "method": model.method,
-        "genotypes": file.name,
-        "level": animals.level,
-        "without_chromosome": file.snps["chromosome"].null_count(),
-        "animals": len(animals.places),
-        "records": int((animals.record_animal >= 0).sum()),
-        "tested": tested,
-        "left_out": {why: int((found.left_out == why).sum()) for why in LEFT_OUT.values()},
-        "exact": int(found.is_exact.sum()),
-        "estimated_seconds": seconds,
-        "effective_tests": found.effective_tests,
-        "threshold_log10_p": float(np.log10(max(found.effective_tests, 1.0) / ALPHA)),
-        "threshold": f"{ALPHA} over the effective number of tests (Li & Ji 2005)",
-        "lambda": {trait: genomic_inflation(found.tests.log_p[:, t]) for t, trait in enumerate(model.design.traits)},
-    }
-    families = families or {}
-    if families:
-        facts["environments"] = {name: [model.design.traits[t] for t in of] for name, of in families.items()}
-        facts["lambda"] = {
-            name: genomic_inflation(found.tests.mean_log_p[:, f]) for f, name in enumerate(families)
-        } | facts["lambda"]
-    if found.calibration is not None:
-        facts["calibration"] = {
-            "snps": found.calibration.n_snps,
-            "gamma": found.calibration.gamma.tolist(),
-            "variation": found.calibration.variation.tolist(),
-        }
-    columns = [trait_columns(trait).log_p for trait in model.design.traits]
-    columns += ["log10_p_joint"] if len(columns) > 1 else []
-    columns += [column for name in families for column in (trait_columns(name).log_p, f"log10_p_differences_{name}")]
-    above = values.select(pl.col(columns) >= facts["threshold_log10_p"]).sum().row(0)
-    return facts | {"significant": dict(zip(columns, above, strict=True))}
+def strongest(values: pl.DataFrame, column: str, n: int) -> pl.DataFrame:
+    """The n SNPs with the smallest p values."""
+    return values.filter(pl.col(column).is_not_null()).sort(column, descending=True, maintain_order=True).head(n)
 
 
-def describe_left_out(found: Scan) -> str:
-    """'12 left out (call rate), 3 left out (does not vary)'."""
-    counts = {why: int((found.left_out == why).sum()) for why in LEFT_OUT.values()}
-    return ", ".join(f"{n:,} left out ({why})" for why, n in counts.items() if n)
+def describe_association(association: Association) -> list[str]:
+    """Lines for the terminal."""
+    facts = association.facts
+    threshold = facts["threshold_log10_p"]
+    kind = "exact" if facts["exact"] == facts["tested"] else f"calibrated, {facts['exact']:,} of them exact"
+    lines = [
+        f"{counted(facts['tested'], 'SNP')} tested ({kind}), {facts['animals']:,} animals with {facts['records']:,} "
+        f"records; threshold p = {10**-threshold:.2g} ({facts['effective_tests']:,.0f} effective tests)"
+    ]
+    for name, column in list_tests(facts).items():
+        inflation = facts["lambda"].get(name)
+        inflation_words = "" if inflation is None else f", lambda {inflation:.3f}"
+        lines.append(f"{name}: {counted(facts['significant'][column], 'SNP')} beyond the threshold{inflation_words}")
+        n_regions = 0 if association.regions is None else association.regions.filter(test=name).height
+        if n_regions:
+            lines[-1] += f", in {counted(n_regions, 'region')}"
+        for row in strongest(association.values, column, SHOWN_SNPS).iter_rows(named=True):
+            place = "" if row["chromosome"] is None else f", chromosome {row['chromosome']}"
+            place += "" if row["position"] is None else f":{row['position']:.0f}"
+            lines.append(f"  {row['snp']}{place}: p = {format_p(row[column])}{_effect_words(row, name)}")
+    return lines
 
 
-def collect_notes(found: Scan, model: RunModel, facts: dict[str, Any]) -> list[str]:
-    """What to know about the tests; warnings begin with 'warning: '."""
-    notes = [words] if (words := describe_left_out(found)) else []
-    is_tested = np.isfinite(found.tests.log_p).any(axis=1)
-    for trait, log_p in zip(model.design.traits, found.tests.log_p.T, strict=True):
-        if n := int((is_tested & np.isnan(log_p)).sum()):
-            notes.append(f"{counted(n, 'SNP', 'is')} not tested on {trait}: confounded with its fixed effects")
-    if found.calibration is not None:
-        spread = ", ".join(f"{100 * v:.1f} %" for v in found.calibration.variation)
-        notes.append(
-            f"standard errors are calibrated by {found.calibration.n_snps} SNPs, whose ratios differ by {spread} "
-            f"(coefficient of variation); {facts['exact']:,} tests with p < 1e-5 are exact"
+def _effect_words(row: dict[str, Any], trait: str) -> str:
+    names = trait_columns(trait)
+    if row.get(names.effect) is None:
+        return ""
+    allele = "" if row["counted"] is None else f" of {row['counted']}"
+    return f", effect{allele} {row[names.effect]:.3g} (SE {row[names.error]:.2g})"
+
+
+def format_p(log10_p: float) -> str:
+    """'3.2e-08' from -log10 p, however small p is."""
+    exponent = int(log10_p)
+    return f"{10**-log10_p:.2g}" if exponent < 300 else f"1e-{exponent}"
+
+
+def describe_fine_map(made: FineMap) -> list[str]:
+    """Lines for the terminal: a region each."""
+    lines = []
+    for row in made.sets.iter_rows(named=True):
+        place = "" if row["chromosome"] is None else f", chromosome {row['chromosome']}"
+        line = (
+            f"region {row['region']}{place}, {counted(row['snps'], 'SNP')}: effect with probability {row['p_any']:.3f}"
         )
-    if model.record.get("converged") is False:
-        notes.append("warning: REML of the run has not converged: tests are at variances that are not its estimates")
-    for trait, value in facts["lambda"].items():
-        if value > LARGE_INFLATION and facts.get("loco"):
-            notes.append(_explain_large_with_loco(trait, value))
-        elif value > LARGE_INFLATION:
-            notes.append(
-                f"warning: lambda of {trait} is {value:.2f}, above 1: effects of many genes, or relationships that the "
-                "model lacks (a random effect with relationship: genomic or pedigree)"
-            )
-        elif value < SMALL_INFLATION:
-            notes.append(f"lambda of {trait} is {value:.2f}, below 1: {_why_small(model, facts)}")
-    if facts.get("loco"):
-        notes.append("relationships are without the SNPs of the chromosome that is tested")
-        n_unknown = facts.get("without_chromosome", 0)
-        if n_unknown:
-            notes.append(f"{counted(n_unknown, 'SNP')} without a known chromosome: tested as the run is")
-    elif model.uses_genotypes:
-        notes.append(
-            "the relationships of the run are from genotypes, which hold the tested SNPs too: tests are conservative; "
-            f"{option('loco')} tests each chromosome without them"
-        )
-    return notes
-
-
-def _explain_large_with_loco(trait: str, value: float) -> str:
-    """What raises lambda where relationships are without the tested chromosome."""
-    loco = option("loco")
-    return (
-        f"lambda of {trait} is {value:.2f}, above 1: with {loco} all effects on a chromosome are in the tests of its "
-        "SNPs, and not in the relationships. Many small effects raise lambda then, above all with few chromosomes and "
-        "long linkage; that is no fault of the tests, and p values must not be divided by it. If lambda without "
-        f"{loco} is above 1 too, the model lacks relationships"
-    )
-
-
-def _why_small(model: RunModel, facts: dict[str, Any]) -> str:
-    """What makes tests conservative."""
-    if model.uses_genotypes and not facts.get("loco"):
-        return "tests are conservative, as the relationships of the run hold the tested SNPs"
-    return (
-        "tests are conservative, as with variances of the run that are too large, or by chance, which few animals or "
-        "few SNPs that are independent of each other leave"
-    )
-
-
-def find_families(traits: Sequence[Trait]) -> dict[str, list[int]]:
-    """Name of the trait -> numbers of its environments, at least two."""
-    families: dict[str, list[int]] = {}
-    for number, trait in enumerate(traits):
-        name, mark, level = trait.name.partition(BETWEEN_TRAIT_AND_LEVEL)
-        if mark and level in trait.where.values():
-            families.setdefault(name, []).append(number)
-    return {name: members for name, members in families.items() if len(members) > 1}
+        if row["size"] is not None:
+            names = row["credible_set"].split()
+            more = f" and {len(names) - SHOWN_SNPS:,} more" if len(names) > SHOWN_SNPS else ""
+            line += f"; credible set of {counted(row['size'], 'SNP')}: {', '.join(names[:SHOWN_SNPS])}{more}"
+        lines.append(line + f"; highest PIP {row['best_pip']:.3f} ({row['best_snp']})")
+    return lines

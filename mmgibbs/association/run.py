@@ -6,7 +6,6 @@ import os
 import reprlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,21 +13,19 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.association.animals import Animals, match_animals, open_tested_genotypes
-from mmgibbs.association.chunks import EVERY, Checkpoint, plan_chunks
-from mmgibbs.association.files import output_folder, write_association
-from mmgibbs.association.fingerprint import fingerprint_scan
+from mmgibbs.association.chunks import EVERY, FOLDER, Checkpoint, fingerprint_scan, plan_chunks, refuse_unfinished
 from mmgibbs.association.projection import Projection
 from mmgibbs.association.regions import flank_of_width, make_regions
-from mmgibbs.association.results import (
+from mmgibbs.association.results import Association, list_tests
+from mmgibbs.association.scan import CALIBRATION_SNPS, Genotypes, Limits, scan
+from mmgibbs.association.tables import (
     association_frame,
     collect_facts,
     collect_notes,
     describe_left_out,
     find_families,
 )
-from mmgibbs.association.scan import CALIBRATION_SNPS, Genotypes, Limits, scan
 from mmgibbs.association.windows import place_windows, scan_windows, windows_frame
-from mmgibbs.association.words import list_tests
 from mmgibbs.data.chromosomes_left_out import ChromosomesLeftOut, leave_chromosomes_out
 from mmgibbs.data.genomic_parts import genomic_parts
 from mmgibbs.data.genotypes.file_format import GenotypeFile
@@ -36,9 +33,11 @@ from mmgibbs.data.genotypes.snps import describe_sex_chromosomes, name_sex_chrom
 from mmgibbs.data.levels import natural
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import ConfigError, DataError, option_name
-from mmgibbs.machine.output_places import list_paths, list_run_inputs
+from mmgibbs.machine.output_places import OutputKind, check_output_folder, list_paths, list_run_inputs
 from mmgibbs.machine.signals import StopSignals
 from mmgibbs.results.csv_files import is_escaped
+from mmgibbs.results.folder import is_csv_wanted
+from mmgibbs.results.output_folder import Content, write_files
 from mmgibbs.runs.genomic_predictions import read_breeding_values
 from mmgibbs.runs.model_of_run import RunModel, read_model_of_run
 from mmgibbs.runs.other_genotypes import describe_other_genotypes
@@ -49,41 +48,24 @@ SECONDS_BETWEEN_LINES = 30.0  # of progress
 EXACT_LIMIT = 600.0  # seconds
 
 
-@dataclass(frozen=True)
-class Association:
-    """Tests of the SNPs of a file in the model of a run.
-
-    Attributes
-    ----------
-    values : polars.DataFrame
-        A row for each SNP of the file: effect, standard error, -log10 p and q of each trait.
-    facts : dict
-        What was done: SNPs tested and left out, calibration, inflation, threshold.
-    notes : tuple of str
-        What to know about them; warnings begin with "warning: ".
-    directory : pathlib.Path or None
-        Where they were written.
-    snp_effects : polars.DataFrame or None
-        Of a run with genomic or single-step relationships: effects of its SNPs, from the breeding values of the run.
-    windows : polars.DataFrame or None
-        A row for each window of neighbouring SNPs: -log10 p and q of each trait. None where none were asked for.
-    regions : polars.DataFrame
-        A row for each region of the genome with SNPs beyond the threshold, by test.
-    """
-
-    values: pl.DataFrame
-    facts: dict[str, Any]
-    notes: tuple[str, ...]
-    directory: Path | None
-    snp_effects: pl.DataFrame | None = None
-    windows: pl.DataFrame | None = None
-    regions: pl.DataFrame | None = None
-
-    def _repr_html_(self) -> str:
-        from mmgibbs.association.words import describe_association
-        from mmgibbs.report.notebook import lines_as_html
-
-        return lines_as_html(describe_association(self), self.notes)
+KIND = OutputKind(
+    "gwas.json",
+    frozenset(
+        {
+            "markers.parquet",
+            "markers.csv",
+            "snp_effects.parquet",
+            "windows.parquet",
+            "windows.csv",
+            "regions.parquet",
+            "regions.csv",
+            "gwas.json",
+            "gwas.html",
+        }
+    ),
+    "an association",
+    working=frozenset({FOLDER}),
+)
 
 
 def gwas(
@@ -194,13 +176,11 @@ def gwas(
     file, section = open_tested_genotypes(model, genotypes, options)
     maf = section.quality.maf if maf is None else maf
     call_rate = section.quality.call_rate if call_rate is None else call_rate
-    folder = (
-        None
-        if output is None
-        else output_folder(
-            output, overwrite, resume, [*list_run_inputs(model.directory, model.record), *list_paths(section.as_file())]
-        )
-    )
+    folder = None
+    if output is not None:
+        inputs = [*list_run_inputs(model.directory, model.record), *list_paths(section.as_file())]
+        refuse_unfinished(output, overwrite or resume)
+        folder = check_output_folder(KIND, output, overwrite or resume, inputs)
     of_windows = place_windows(file, windows, window_snps) if windows or window_snps else None
     families = find_families(model.analysis.traits)
     animals = match_animals(model, file, level)
@@ -257,9 +237,28 @@ def gwas(
     effects = compute_snp_effects(model, projection, console)
     association = Association(values, facts, notes, folder, effects, window_values, regions)
     if folder is not None:
-        write_association(association, folder, report, is_escaped(model.record))
+        _write(association, folder, report, is_escaped(model.record))
         checkpoint.remove()
     return association
+
+
+def _write(association: Association, folder: Path, page: bool, escaped: bool) -> None:
+    """Write all files, whole or not at all; escaped: no formulas in csv files."""
+    values = association.values
+    contents: dict[str, Content] = {
+        "markers.parquet": values,
+        "markers.csv": values if is_csv_wanted("auto", values.height) else None,
+        "snp_effects.parquet": association.snp_effects,
+        "windows.parquet": association.windows,
+        "windows.csv": association.windows,
+        "regions.parquet": association.regions,
+        "regions.csv": association.regions,
+    }
+    if page:
+        from mmgibbs.association.page import write_page  # and matplotlib with it
+
+        contents["gwas.html"] = lambda path: write_page(association, path)
+    write_files(KIND, folder, contents, association.facts | {"notes": list(association.notes)}, escaped)
 
 
 def compute_snp_effects(model: RunModel, projection: Projection, console: Console) -> pl.DataFrame | None:

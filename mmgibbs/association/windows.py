@@ -14,9 +14,9 @@ import polars as pl
 
 from mmgibbs.association.chunks import EVERY, Arrays, Checkpoint
 from mmgibbs.association.projection import Projection
-from mmgibbs.association.results import trait_columns
 from mmgibbs.association.scan import NEAR, Genotypes, MakeProjection, SnpModel
 from mmgibbs.association.statistics import false_discovery_rates, log_p_of_weighted_chi2
+from mmgibbs.association.tables import trait_columns
 from mmgibbs.config.markers import Windows
 from mmgibbs.data.genotypes.file_format import GenotypeFile
 from mmgibbs.data.genotypes.windows import Placed, placed

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import reprlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,8 +23,8 @@ from mmgibbs.report.likelihood_ratio import INSTEAD, LikelihoodRatio, describe_t
 from mmgibbs.report.make import check_page, make_report
 from mmgibbs.report.notebook import text_as_html
 from mmgibbs.report.terminal import with_decimals
-from mmgibbs.results.csv_files import csv_writer, is_escaped
-from mmgibbs.results.output_folder import write_files
+from mmgibbs.results.csv_files import is_escaped
+from mmgibbs.results.output_folder import Content, write_files
 from mmgibbs.results.reading import list_inputs
 from mmgibbs.results.tables import was_drawn
 from pedigree.tables import counted
@@ -238,22 +238,14 @@ def compare(
     made = Comparison(text, components, pl.concat(by_level) if by_level else pl.DataFrame(), parameters)
     if output is not None:
         escaped = escape_formulas or any(is_escaped(finished.record) for finished in runs)
-        _write(made, Path(output), escaped, (a, b))
+        contents: dict[str, Content] = {
+            "comparison.txt": made.text + "\n",
+            "comparison.csv": made.components,
+            "levels.csv": made.levels if made.levels.width else None,
+            "parameters.csv": made.parameters,
+        }
+        write_files(KIND, Path(output).resolve(), contents, {"compared": [os.fspath(a), os.fspath(b)]}, escaped)
         made = replace(made, directory=Path(output))
     if page is not None:
         made = replace(made, page=make_report([a, b], page, top))
     return made
-
-
-def _write(made: Comparison, folder: Path, escaped: bool, sides: Sequence[str | os.PathLike]) -> None:
-    """Write all files together, or none."""
-    text = made.text + "\n"
-    writers: dict[str, Callable[[Path], object]] = {
-        "comparison.txt": lambda path: path.write_text(text, encoding="utf-8"),
-        "comparison.csv": csv_writer(made.components, escaped),
-    }
-    if made.levels.width:
-        writers["levels.csv"] = csv_writer(made.levels, escaped)
-    if made.parameters is not None:
-        writers["parameters.csv"] = csv_writer(made.parameters, escaped)
-    write_files(KIND, folder.resolve(), writers, {"compared": [os.fspath(side) for side in sides]})

@@ -76,9 +76,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    from mmgibbs.contributions.files import default_folder
+    from mmgibbs.contributions.results import describe_plans, fact_lines
     from mmgibbs.contributions.run import optimise_contributions
-    from mmgibbs.contributions.words import describe_plans, fact_lines
+    from mmgibbs.machine.output_places import name_beside
     from mmgibbs.report.render import can_write_page, print_notes
     from mmgibbs.runs.other_genotypes import OPTIONS
 
@@ -86,7 +86,7 @@ def main(args: argparse.Namespace) -> None:
     made = optimise_contributions(
         args.run,
         args.candidates,
-        args.output or default_folder(args.run),
+        args.output or name_beside(args.run, "contributions"),
         matings=args.matings,
         coancestry=args.coancestry,
         rate=args.rate,

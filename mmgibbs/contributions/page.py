@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 from matplotlib.axes import Axes
 
-from mmgibbs.contributions.words import PLANS, fact_lines, mean_inbreeding
+from mmgibbs.contributions.results import PLANS, Contributions, fact_lines, mean_inbreeding
 from mmgibbs.report import plots
 from mmgibbs.report.html_tables import (
     Table,
@@ -25,9 +25,6 @@ from mmgibbs.report.html_tables import (
     text_column,
 )
 from mmgibbs.report.render import render
-
-if TYPE_CHECKING:
-    from mmgibbs.contributions.run import Contributions
 
 SHOWN_PARENTS, SHOWN_PAIRS = 50, 100
 

@@ -1,176 +1,211 @@
-"""Tables of optimum contributions: candidates, frontier, plans and matings."""
+"""Optimum contributions, and what they say in words: on the terminal, on the page, and in notes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from mmgibbs.contributions.candidates import Candidates
-from mmgibbs.contributions.coancestry import Coancestry
-from mmgibbs.contributions.optimum import Plan
-from mmgibbs.contributions.uncertainty import SELECTED_ABOVE, mean_of_worst, selected_share
+from mmgibbs.contributions.matings import MAX_MATINGS_ASSIGNED
+from mmgibbs.contributions.optimum import Limits, Plan
+from mmgibbs.contributions.planning import MAX_DRAWN_CANDIDATES, OverDraws
+from mmgibbs.contributions.values import Criterion, KeptValues
+from mmgibbs.data.phenotypes import SHOWN
+from mmgibbs.errors import option_name
+from mmgibbs.report.finished import Finished
+from pedigree.tables import agreeing, counted, quoted
 
-if TYPE_CHECKING:
-    from mmgibbs.contributions.planning import OverDraws, Planner
-    from mmgibbs.contributions.values import Criterion
-    from mmgibbs.report.finished import Finished
+ROUNDING = 1e-12  # of a gain that is 0
 
-MATING_COLUMNS = {
-    "sire": pl.String,
-    "dam": pl.String,
-    "matings": pl.Int64,
-    "inbreeding": pl.Float64,
-    "made": pl.Boolean,
+PLANS = {
+    "plan": "Optimum for the posterior means",
+    "matings": "The same in whole matings",
+    "robust": "Robust plan",
+    "perfect": "Perfect knowledge, each draw planned for itself",
 }
 
 
-def contributions_frame(
-    candidates: Candidates, b: np.ndarray, plan: Plan, counts: np.ndarray, over_draws: OverDraws | None
-) -> pl.DataFrame:
-    """A row for each candidate, the largest contributions first; columns of draws are null where there are none."""
-    n = len(candidates.ids)
-    columns: dict[str, Any] = {
-        "id": candidates.ids,
-        "sex": pl.Series(np.where(candidates.is_male, "M", "F"))
-        if candidates.is_male is not None
-        else pl.Series([None] * n, dtype=pl.String),
-        "value": b,
-        "contribution": plan.contributions,
-        "matings": counts,
-        "min": candidates.lowest,
-        "max": candidates.highest,
-    }
-    names = ("robust_contribution", "mean_of_draws", "sd_of_draws", "low_of_draws", "high_of_draws", "p_selected")
-    of_draws = np.full((len(names), n), np.nan)
-    if over_draws is not None:
-        drawn = over_draws.drawn.contributions
-        of_draws[:, over_draws.places] = [
-            over_draws.robust.plan.contributions,
-            drawn.mean(axis=0),
-            drawn.std(axis=0, ddof=1) if len(drawn) > 1 else np.full(drawn.shape[1], np.nan),
-            *np.quantile(drawn, [0.05, 0.95], axis=0),
-            selected_share(drawn),
-        ]
-    frame = pl.DataFrame(columns | dict(zip(names, of_draws, strict=True)))
-    frame = frame.with_columns(pl.col(names).fill_nan(None))
-    return frame.sort("contribution", "value", descending=True, maintain_order=True)
+@dataclass(frozen=True)
+class Contributions:
+    """Optimum contributions of the candidates of a run.
+
+    Attributes
+    ----------
+    candidates : polars.DataFrame
+        A row for each candidate: contribution and matings of the plan, and what the draws say.
+    frontier : polars.DataFrame
+        Plans from low to high coancestry, and their gains.
+    plans : polars.DataFrame
+        The plan, the robust plan and perfect knowledge: gain over the draws, coancestry, parents.
+    matings : polars.DataFrame
+        Who is mated with whom, how often, and the expected inbreeding of the progeny.
+    facts : dict
+        What was done, as in contributions.json.
+    notes : tuple of str
+        What to know about them; warnings begin with "warning: ".
+    directory : pathlib.Path or None
+        Where they were written.
+    """
+
+    candidates: pl.DataFrame
+    frontier: pl.DataFrame
+    plans: pl.DataFrame
+    matings: pl.DataFrame
+    facts: dict[str, Any]
+    notes: tuple[str, ...]
+    directory: Path | None
+
+    def _repr_html_(self) -> str:
+        from mmgibbs.report.notebook import lines_as_html
+
+        facts = [f"{name}: {value}" for name, value in fact_lines(self.facts)]
+        return lines_as_html([*facts, *describe_plans(self)], self.notes)
 
 
-def frontier_frame(plans: Sequence[tuple[Plan, bool]], base: float, base_gain: float) -> pl.DataFrame:
-    """A row for each plan, from low to high coancestry; base: of equal contributions."""
-    return pl.DataFrame(
-        {
-            "coancestry": [plan.coancestry for plan, _ in plans],
-            "rate": [(plan.coancestry - base) / (1 - base) for plan, _ in plans],
-            "gain": [plan.gain - base_gain for plan, _ in plans],
-            "parents": [int((plan.contributions > SELECTED_ABOVE).sum()) for plan, _ in plans],
-            "trade_off": [plan.trade_off if np.isfinite(plan.trade_off) else None for plan, _ in plans],
-            "chosen": [is_chosen for _, is_chosen in plans],
-        },
-        schema_overrides={"trade_off": pl.Float64},
-    )
-
-
-def plans_frame(
-    planner: Planner, plan: Plan, counts: np.ndarray, over_draws: OverDraws | None, worst: float
-) -> pl.DataFrame:
-    """A row for each plan: its mean gain over equal contributions, and what the draws say of it."""
-    rounded = counts / counts.sum()
-    rows = [
-        _plan_row("plan", plan.contributions, plan.gain - planner.base_gain, plan.coancestry),
-        _plan_row("matings", rounded, float(planner.b @ rounded) - planner.base_gain, planner.K.mean(rounded)),
+def fact_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """(name, value), in the order in which they are read."""
+    base, limit = facts["coancestry_of_equal_contributions"], facts["coancestry_limit"]
+    return [
+        ("Candidates", _count_sexes(facts, "")),
+        ("Value", f"{facts['criterion']}"),
+        ("Matings", f"{facts['matings']:,}"),
+        ("Coancestry from", facts["coancestry_source"]),
+        ("Mean coancestry", f"{base:.4f} with equal contributions; limit {limit:.4f}, plan {facts['coancestry']:.4f}"),
+        ("Gain of the plan", f"{_gain(facts['gain'])} above the mean of the candidates"),
+        (
+            "In whole matings",
+            f"gain {_gain(facts['gain_of_matings'])}, coancestry {facts['coancestry_of_matings']:.4f}; "
+            f"{_count_sexes(facts, 'selected_')}",
+        ),
     ]
-    if over_draws is not None:
-        robust = over_draws.robust.plan
-        if over_draws.gains_of_plan is not None:
-            rows[0] |= _summarise_gains(over_draws.gains_of_plan, worst)
-        gains = over_draws.draws @ robust.contributions
-        rows.append(
-            _plan_row("robust", robust.contributions, float(gains.mean()), robust.coancestry)
-            | _summarise_gains(gains, worst)
-        )
-        gains, drawn = over_draws.drawn.gains, over_draws.drawn
-        parents = float((drawn.contributions > SELECTED_ABOVE).sum(axis=1).mean())
-        row = {
-            "plan": "perfect",
-            "gain": float(gains.mean()),
-            "coancestry": float(drawn.coancestry.mean()),
-            "parents": parents,
-        }
-        rows.append(row | _summarise_gains(gains, worst))
-    types = {"plan": pl.String} | dict.fromkeys(
-        ("gain", "coancestry", "parents", "gain_sd", "gain_low", "gain_high", "gain_worst"), pl.Float64
+
+
+def _count_sexes(facts: dict[str, Any], prefix: str) -> str:
+    """'4 males, 20 females', or '9 plants' that may be either parent."""
+    return ", ".join(
+        counted(facts[f"{prefix}{name}s"], name) for name in ("male", "female", "plant") if f"{prefix}{name}s" in facts
     )
-    return pl.DataFrame([dict.fromkeys(types) | row for row in rows], schema=types)
 
 
-def _plan_row(name: str, c: np.ndarray, gain: float, coancestry: float) -> dict[str, Any]:
-    return {"plan": name, "gain": gain, "coancestry": coancestry, "parents": float((c > SELECTED_ABOVE).sum())}
+def _gain(value: float, figures: int = 4) -> str:
+    """A gain, 0 where it is nothing but rounding."""
+    return "0" if abs(value) < ROUNDING else f"{value:.{figures}g}"
 
 
-def _summarise_gains(gains: np.ndarray, worst: float) -> dict[str, float | None]:
-    low, high = np.quantile(gains, [0.05, 0.95])
-    return {
-        "gain_sd": float(gains.std(ddof=1)) if gains.size > 1 else None,
-        "gain_low": float(low),
-        "gain_high": float(high),
-        "gain_worst": mean_of_worst(gains, worst),
-    }
+def describe_plans(made: Contributions) -> list[str]:
+    """Lines on what the draws say, and on the matings."""
+    lines = []
+    for row in made.plans.filter(made.plans["gain_sd"].is_not_null()).iter_rows(named=True):
+        lines.append(
+            f"{PLANS[row['plan']]}: gain {_gain(row['gain'])} (SD {_gain(row['gain_sd'], 2)}); in the worst "
+            f"{100 * made.facts['worst']:g} % of {made.facts['draws']:,} draws {_gain(row['gain_worst'])} on average"
+        )
+    inbreeding = mean_inbreeding(made)
+    if inbreeding is not None:
+        lines.append(
+            f"{counted(made.matings.height, 'pair')}, expected inbreeding of the progeny {inbreeding:.4f} "
+            f"({made.facts['inbreeding_at_random']:.4f} with random mating)"
+        )
+    return lines
 
 
-def matings_frame(candidates: Candidates, pairs: pl.DataFrame | None) -> pl.DataFrame:
-    """A row for each pair, by ids; empty where no pairs were made."""
-    if pairs is None:
-        return pl.DataFrame(schema=MATING_COLUMNS)
-    named = pairs.with_columns(candidates.ids.gather(pairs[role]).alias(role) for role in ("sire", "dam"))
-    return named.select(list(MATING_COLUMNS)).cast(MATING_COLUMNS)  # type: ignore[arg-type]
+def mean_inbreeding(made: Contributions) -> float | None:
+    """Mean expected inbreeding over the matings; None without pairs."""
+    if not made.matings.height:
+        return None
+    return float(np.average(made.matings["inbreeding"].to_numpy(), weights=made.matings["matings"].to_numpy()))
 
 
-def collect_facts(
+MAX_EXCESS = 0.1  # of the coancestry of whole matings over the limit
+
+
+def describe_draws(
     finished: Finished,
     criterion: Criterion,
     candidates: Candidates,
-    kind: str,
-    planner: Planner,
-    limit: float,
-    plan: Plan,
-    counts: np.ndarray,
+    draws: int,
+    kept: KeptValues | None,
     over_draws: OverDraws | None,
-    worst: float,
-) -> dict[str, Any]:
-    rounded = counts / (2.0 * candidates.matings)
-    return {
-        "run": str(finished.directory),
-        "criterion": criterion.words,
-        "weights": dict(criterion.weights),
-        "candidates": candidates.name,
-        **{f"{name}s": places.size for name, places in candidates.sexes().items()},
-        "matings": candidates.matings,
-        "coancestry_source": kind,
-        "coancestry_of_equal_contributions": planner.base,
-        "mean_of_equal_contributions": planner.base_gain,
-        "coancestry_limit": limit,
-        "coancestry": plan.coancestry,
-        "gain": plan.gain - planner.base_gain,
-        "coancestry_of_matings": planner.K.mean(rounded),
-        "gain_of_matings": float(planner.b @ rounded) - planner.base_gain,
-        **{f"selected_{name}s": int((counts[places] > 0).sum()) for name, places in candidates.sexes().items()},
-        "inbreeding_at_random": _inbreeding_at_random(planner.K, candidates, counts),
-        "draws": 0 if over_draws is None else len(over_draws.draws),
-        "worst": worst,
-    }
+) -> list[str]:
+    if not draws:
+        return []
+    if finished.solved:
+        return [
+            "the uncertainty of the contributions and a robust plan need draws, and the run has one value for each "
+            "animal (method blup or reml). Use a run with sampler.method: gibbs that keeps draws of the candidates "
+            "(output.save_levels)"
+        ]
+    n = len(candidates.ids)
+    if kept is None:
+        terms = {term for term, _ in criterion.components.values()}
+        sampler = finished.record["analysis"].get("sampler", {})
+        count = sampler.get("chains", 1) * sampler.get("samples", 0) // max(1, sampler.get("thin", 1))
+        return [
+            "the uncertainty of the contributions and a robust plan need draws, and the run has kept none of these "
+            f"breeding values. Keep those of the candidates (output.save_levels, term "
+            f"{', '.join(sorted(terms))}); {min(n, MAX_DRAWN_CANDIDATES):,} candidates take "
+            f"{8e-6 * count * min(n, MAX_DRAWN_CANDIDATES):,.0f} MB for each component of the term"
+        ]
+    if over_draws is None:
+        return [
+            "warning: no uncertainty of the contributions and no robust plan: the candidates whose draws the run has "
+            "kept cannot make a plan within the limits on their own. Either they are too few, or a "
+            "candidate that must have matings (column min, or matings that are made) has no draws; keep draws of all "
+            "candidates (output.save_levels)"
+        ]
+    notes = []
+    if over_draws.places.size < n:
+        absent = np.delete(np.arange(n), over_draws.places)
+        shown = ", ".join(quoted(i) for i in candidates.ids.gather(absent[:SHOWN]))
+        why = (
+            "have no kept draws"
+            if kept.places.size < n
+            else f"are beyond the best {MAX_DRAWN_CANDIDATES:,} by mean + 2 SD"
+        )
+        notes.append(
+            f"the robust plan and what the draws say leave out {counted(absent.size, 'candidate')}, such as {shown}, "
+            f"that {why}"
+        )
+    return notes
 
 
-def _inbreeding_at_random(K: Coancestry, candidates: Candidates, counts: np.ndarray) -> float:
-    """Expected inbreeding of the progeny if the parents are mated at random: x_males' K x_females / 2.
+def note_pairs(pairs: pl.DataFrame | None, matings: int) -> list[str]:
+    if pairs is not None:
+        return []
+    return [
+        f"warning: no list of pairs: {matings:,} matings are planned, and at most "
+        f"{MAX_MATINGS_ASSIGNED:,} are paired at once. How many matings each candidate gets is in the table of "
+        "candidates; for pairs, plan each herd or region for itself"
+    ]
 
-    Plants are males and females, and selfed as chance has it.
-    """
-    shares = counts / counts.sum()
-    if candidates.is_male is None:
-        return K.mean(shares)
-    males, females = (np.where(sex, 2 * shares, 0.0) for sex in (candidates.is_male, ~candidates.is_male))
-    return 0.5 * float(males @ K.times(females))
+
+def note_limit(limit: float, plan: Plan, matings_coancestry: float, matings: int, limits: Limits) -> list[str]:
+    """What the limits leave to choose, and what that of coancestry did: nothing, or less than whole matings keep."""
+    notes = []
+    for sex, word in zip(limits.sexes(), ("male", "female"), strict=False):
+        if sex.size == 1 and limits.is_male is not None:
+            notes.append(
+                f"there is one {word} among the candidates: it is a parent of all progeny, whatever the limits"
+            )
+    if limits.leave_one_plan():
+        notes.append(
+            "there is nothing to choose: the limits of matings (columns min and max, or the most matings of a male and "
+            "a female) leave one plan"
+        )
+    elif np.isinf(plan.trade_off):
+        notes.append(
+            f"the limit of coancestry of {limit:.4f} changes nothing: the plan with the highest gain of all has a "
+            f"coancestry of {plan.coancestry:.4f}. Set a lower limit ({option_name('coancestry')} or "
+            f"{option_name('rate')}) to keep more diversity"
+        )
+    if matings_coancestry > (1 + MAX_EXCESS) * max(limit, plan.coancestry):
+        notes.append(
+            f"warning: in whole matings the coancestry is {matings_coancestry:.4f}, above the limit of {limit:.4f}: "
+            f"{counted(matings, 'mating')} {agreeing(matings, 'is')} too few to be shared as the plan asks. Plan more "
+            "matings"
+        )
+    return notes

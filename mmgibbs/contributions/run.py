@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import reprlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from mmgibbs.contributions.candidates import (
     Candidates,
@@ -22,10 +21,10 @@ from mmgibbs.contributions.candidates import (
     read_mated,
 )
 from mmgibbs.contributions.coancestry_of_run import make_coancestry
-from mmgibbs.contributions.files import output_folder, write_contributions
 from mmgibbs.contributions.matings import round_matings
 from mmgibbs.contributions.planning import Planner
-from mmgibbs.contributions.results import (
+from mmgibbs.contributions.results import Contributions, describe_draws, note_limit, note_pairs
+from mmgibbs.contributions.tables import (
     collect_facts,
     contributions_frame,
     frontier_frame,
@@ -33,11 +32,12 @@ from mmgibbs.contributions.results import (
     plans_frame,
 )
 from mmgibbs.contributions.values import ASKED, choose_criterion, evaluated_ids, posterior_means, read_draws
-from mmgibbs.contributions.words import describe_draws, note_limit, note_pairs
 from mmgibbs.errors import ConfigError, DataError, option_name
-from mmgibbs.machine.output_places import list_run_inputs
+from mmgibbs.machine.output_places import OutputKind, check_output_folder, list_run_inputs
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.results.csv_files import is_escaped
+from mmgibbs.results.folder import is_csv_wanted
+from mmgibbs.results.output_folder import Content, write_files
 from mmgibbs.runs.progress import Console
 from pedigree.errors import TableError
 from pedigree.tables import Source
@@ -46,42 +46,14 @@ RATE = 0.01  # of the increase in coancestry, of what is left to 1
 WORST_SHARE = 0.2
 
 
-@dataclass(frozen=True)
-class Contributions:
-    """Optimum contributions of the candidates of a run.
-
-    Attributes
-    ----------
-    candidates : polars.DataFrame
-        A row for each candidate: contribution and matings of the plan, and what the draws say.
-    frontier : polars.DataFrame
-        Plans from low to high coancestry, and their gains.
-    plans : polars.DataFrame
-        The plan, the robust plan and perfect knowledge: gain over the draws, coancestry, parents.
-    matings : polars.DataFrame
-        Who is mated with whom, how often, and the expected inbreeding of the progeny.
-    facts : dict
-        What was done, as in contributions.json.
-    notes : tuple of str
-        What to know about them; warnings begin with "warning: ".
-    directory : pathlib.Path or None
-        Where they were written.
-    """
-
-    candidates: pl.DataFrame
-    frontier: pl.DataFrame
-    plans: pl.DataFrame
-    matings: pl.DataFrame
-    facts: dict[str, Any]
-    notes: tuple[str, ...]
-    directory: Path | None
-
-    def _repr_html_(self) -> str:
-        from mmgibbs.contributions.words import describe_plans, fact_lines
-        from mmgibbs.report.notebook import lines_as_html
-
-        facts = [f"{name}: {value}" for name, value in fact_lines(self.facts)]
-        return lines_as_html([*facts, *describe_plans(self)], self.notes)
+TABLES = ("candidates", "frontier", "plans", "matings")
+KIND = OutputKind(
+    "contributions.json",
+    frozenset({"contributions.json", "contributions.html"}).union(
+        f"{name}.{ending}" for name in TABLES for ending in ("parquet", "csv")
+    ),
+    "contributions",
+)
 
 
 def optimise_contributions(
@@ -193,7 +165,7 @@ def optimise_contributions(
     console = Console(progress)
     finished = _read_run(run)
     read = [candidates, mated, genotypes, *options.values(), *list_run_inputs(finished.directory, finished.record)]
-    folder = None if output is None else output_folder(output, overwrite, read)
+    folder = None if output is None else check_output_folder(KIND, output, overwrite, read)
     criterion = choose_criterion(finished, trait, index)
     chosen = _read_tables(candidates, mated, matings, max_males, max_females, monoecious)
     evaluated = evaluated_ids(finished, criterion)
@@ -226,8 +198,22 @@ def optimise_contributions(
         folder,
     )
     if folder is not None:
-        write_contributions(made, folder, report, is_escaped(finished.record))
+        _write(made, folder, report, is_escaped(finished.record))
     return made
+
+
+def _write(made: Contributions, folder: Path, page: bool, escaped: bool) -> None:
+    """Write all files, whole or not at all; escaped: no formulas in csv files."""
+    contents: dict[str, Content] = {}
+    for name in TABLES:
+        frame = getattr(made, name)
+        contents[f"{name}.parquet"] = frame
+        contents[f"{name}.csv"] = frame if is_csv_wanted("auto", frame.height) else None
+    if page:
+        from mmgibbs.contributions.page import write_page  # and matplotlib with it
+
+        contents["contributions.html"] = lambda path: write_page(made, path)
+    write_files(KIND, folder, contents, made.facts | {"notes": list(made.notes)}, escaped)
 
 
 def _read_run(run: str | os.PathLike) -> Finished:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,8 +21,8 @@ import polars as pl
 from mmgibbs.exchange.exported import choose_folder, read_exported, write_exported
 from mmgibbs.machine.output_places import OutputKind
 from mmgibbs.report.finished import Finished
-from mmgibbs.results.csv_files import csv_writer, is_escaped
 from mmgibbs.results.markers import GEBV, TOTAL
+from mmgibbs.results.output_folder import Content
 
 FILES = ("solutions", "levels.csv", "postgibbs_samples", "postind", "blupf90.json")
 KIND = OutputKind(FILES[4], frozenset(FILES), "an export", is_alone=False)
@@ -55,15 +55,15 @@ def export_blupf90(run: str | os.PathLike, output: str | os.PathLike | None = No
     folder = choose_folder(finished, output, KIND, overwrite)
     terms = numbered_terms(finished)
     n_traits = len(finished.record["analysis"]["traits"])
-    writers: dict[str, Callable[[Path], object]] = {
+    contents: dict[str, Content] = {
         "solutions": lambda path: _write_solutions(path, terms, n_traits),
-        "levels.csv": csv_writer(level_table(terms), is_escaped(finished.record)),
+        "levels.csv": level_table(terms),
     }
     if finished.record.get("method") == "gibbs":
         matrices = covariance_components(terms, finished)
-        writers["postind"] = lambda path: _write_postind(path, matrices)
-        writers["postgibbs_samples"] = lambda path: _write_samples(path, matrices, finished)
-    write_exported(KIND, folder, finished, writers)
+        contents["postind"] = lambda path: _write_postind(path, matrices)
+        contents["postgibbs_samples"] = lambda path: _write_samples(path, matrices, finished)
+    write_exported(KIND, folder, finished, contents)
     return folder
 
 

@@ -34,8 +34,6 @@ from mmgibbs.errors import ConfigError
 from mmgibbs.exchange.exported import choose_folder, read_exported, write_exported
 from mmgibbs.machine.output_places import OutputKind
 from mmgibbs.report.finished import Finished
-from mmgibbs.results.csv_files import csv_writer, is_escaped
-from mmgibbs.results.output_folder import Writers
 from pedigree.tables import counted, quoted
 
 MIN_RELIABILITY = 1e-3  # of a deregressed proof: with less an animal has next to no information of its own
@@ -147,8 +145,7 @@ def export_deregressed(
     finished = read_exported(run)
     folder = choose_folder(finished, output, KIND, overwrite)
     frame, notes = deregressed_frame(finished, unexplained)
-    writers: Writers = {FILES[0]: csv_writer(frame, is_escaped(finished.record)), FILES[1]: frame.write_parquet}
-    write_exported(KIND, folder, finished, writers)
+    write_exported(KIND, folder, finished, {FILES[0]: frame, FILES[1]: frame})
     return folder, notes
 
 

@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     from mmgibbs.population.facts import describe_pedigree
-    from mmgibbs.population.words import describe_facts
+    from mmgibbs.population.results import describe_facts
     from mmgibbs.report.render import can_write_page, print_notes
 
     named = {name: getattr(args, name) for name in COLUMNS if getattr(args, name) is not None}

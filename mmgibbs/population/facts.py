@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,10 @@ import polars as pl
 
 from mmgibbs.data.dates import birth_years
 from mmgibbs.errors import ConfigError, DataError, is_command, option_name
-from mmgibbs.population.files import output_folder, write_facts
-from mmgibbs.population.parentage import ERROR_RATE, Parentage, check_parentage, question_both_sexes
+from mmgibbs.machine.output_places import OutputKind, check_output_folder
+from mmgibbs.population.parentage import ERROR_RATE, check_parentage, question_both_sexes
+from mmgibbs.population.results import PedigreeFacts
+from mmgibbs.results.output_folder import Content, write_files
 from pedigree.ancestry import (
     completeness,
     effective_number,
@@ -48,41 +49,14 @@ PATHS = {"sire of sires": ("sire", True), "sire of dams": ("sire", False), "dam 
 UNKNOWN = ("", "NA", "0")
 
 
-@dataclass(frozen=True)
-class PedigreeFacts:
-    """What a pedigree says of a population.
-
-    Attributes
-    ----------
-    facts : dict
-        Counts and figures, as in pedigree.json.
-    animals : polars.DataFrame
-        A row for each animal: id, sire, dam, birth_year, inbreeding, equivalent_generations, reference.
-    years : polars.DataFrame
-        A row for each birth year: animals, parents known, equivalent generations, inbreeding.
-    ancestors : polars.DataFrame
-        The ancestors that explain most of the genes of the reference animals.
-    notes : tuple of str
-        What was decided while reading; warnings begin with "warning: ".
-    directory : pathlib.Path or None
-        Where they were written.
-    parentage : Parentage or None
-        Conflicts with genotypes, likely parents and animals with the same genotypes; None without genotypes.
-    """
-
-    facts: dict[str, Any]
-    animals: pl.DataFrame
-    years: pl.DataFrame
-    ancestors: pl.DataFrame
-    notes: tuple[str, ...]
-    directory: Path | None = None
-    parentage: Parentage | None = None
-
-    def _repr_html_(self) -> str:
-        from mmgibbs.population.words import describe_facts
-        from mmgibbs.report.notebook import lines_as_html
-
-        return lines_as_html(describe_facts(self.facts, self.ancestors), self.notes)
+PARENTAGE_TABLES = ("conflicts", "likely_parents", "duplicates")
+KIND = OutputKind(
+    "pedigree.json",
+    frozenset({"animals.parquet", "years.csv", "ancestors.csv", "pedigree.json", "pedigree.html"}).union(
+        f"{name}.{ending}" for name in PARENTAGE_TABLES for ending in ("parquet", "csv")
+    ),
+    "a described pedigree",
+)
 
 
 def describe_pedigree(
@@ -159,7 +133,7 @@ def describe_pedigree(
     3500
     """
     of_genotypes = genotypes.values() if isinstance(genotypes, Mapping) else [genotypes]
-    folder = None if output is None else output_folder(output, overwrite, [pedigree, *of_genotypes])
+    folder = None if output is None else check_output_folder(KIND, output, overwrite, [pedigree, *of_genotypes])
     if isinstance(error_rate, bool) or not isinstance(error_rate, (int, float)) or not 0 <= error_rate < 0.25:
         raise ConfigError(f"{option_name('error_rate')}: expected a number from 0 to below 0.25, got {error_rate!r}")
     if report and folder is None:
@@ -216,8 +190,24 @@ def describe_pedigree(
     notes = (*map(_name_option, said), *(() if parentage is None else parentage.notes))
     described = PedigreeFacts(facts, animals, _summarise_years(animals), table, notes, folder, parentage)
     if folder is not None:
-        write_facts(described, folder, report, escape_formulas)
+        _write(described, folder, report, escape_formulas)
     return described
+
+
+def _write(described: PedigreeFacts, folder: Path, page: bool, escaped: bool) -> None:
+    """Write all files, whole or not at all; escaped: no formulas in csv files."""
+    contents: dict[str, Content] = {
+        "animals.parquet": described.animals,
+        "years.csv": described.years,
+        "ancestors.csv": described.ancestors,
+    }
+    for name in PARENTAGE_TABLES if described.parentage is not None else ():
+        contents[f"{name}.parquet"] = contents[f"{name}.csv"] = getattr(described.parentage, name)
+    if page:
+        from mmgibbs.population.page import write_page  # and matplotlib with it
+
+        contents["pedigree.html"] = lambda path: write_page(described, path)
+    write_files(KIND, folder, contents, described.facts | {"notes": list(described.notes)}, escaped)
 
 
 def _name_option(message: str) -> str:

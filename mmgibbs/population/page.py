@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from mmgibbs.population.words import fact_lines
+from mmgibbs.population.parentage import Parentage
+from mmgibbs.population.results import PedigreeFacts, fact_lines
 from mmgibbs.report import plots
 from mmgibbs.report.html_tables import (
     Number,
@@ -22,10 +23,6 @@ from mmgibbs.report.html_tables import (
     text_column,
 )
 from mmgibbs.report.render import render
-
-if TYPE_CHECKING:
-    from mmgibbs.population.facts import PedigreeFacts
-    from mmgibbs.population.parentage import Parentage
 
 SHOWN_ANCESTORS = 30
 SHOWN_ROWS = 100  # of tables of genotyped animals

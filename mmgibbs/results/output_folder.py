@@ -3,42 +3,75 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import polars as pl
 
 from mmgibbs.errors import ConfigError
 from mmgibbs.machine.files import WORK, flush_and_hash, replaced_files
 from mmgibbs.machine.output_places import FILES, OutputKind, list_written, refuse_foreign, refuse_links
 from mmgibbs.results.checksums import CHECKSUMS, record_with_checksum
+from mmgibbs.results.csv_files import write_csv
 from mmgibbs.results.plain_values import plain
 
-Writers = Mapping[str, Callable[[Path], object]]  # name of a file -> what writes it
+# Of a file: its table, written in the format of its ending; its text; or what writes it. None: there is no such file
+Content = pl.DataFrame | str | Callable[[Path], object] | None
 
 
 def write_files(
     kind: OutputKind,
     folder: Path,
-    writers: Writers,
+    contents: Mapping[str, Content],
     facts: Mapping[str, Any],
+    escaped: bool = False,
     moved: Mapping[str, Path] | None = None,
 ) -> None:
     """Write files and their record, whole or not at all; those of an earlier record are removed.
 
-    facts: what the record holds besides the names and checksums of the files. moved: see `replaced_files`.
+    folder: from `check_output_folder`, called before any work was done. facts, moved: see `new_files`. escaped: no
+    formulas in csv files.
+    """
+    try:
+        with new_files(kind, folder, facts, moved) as work:
+            for name, content in contents.items():
+                write_file(work / name, content, escaped)
+    except OSError as error:
+        raise ConfigError(f"{kind.place_name}: cannot write '{folder}': {error.strerror or error}") from error
+
+
+def write_file(path: Path, content: Content, escaped: bool) -> None:
+    """Write one file; escaped: no formulas in a csv file."""
+    if isinstance(content, str):
+        path.write_text(content, encoding="utf-8")
+    elif isinstance(content, pl.DataFrame) and path.suffix == ".parquet":
+        content.write_parquet(path)
+    elif isinstance(content, pl.DataFrame):
+        write_csv(content, path, escaped)
+    elif content is not None:
+        content(path)
+
+
+@contextmanager
+def new_files(
+    kind: OutputKind, folder: Path, facts: Mapping[str, Any], moved: Mapping[str, Path] | None = None
+) -> Iterator[Path]:
+    """Yield a folder for new files, which take their places in `folder` together at the end of the block.
+
+    Their record is written with them. facts: what it holds besides the names and checksums of the files. moved: see
+    `replaced_files`.
     """
     shown = f"{kind.place_name}: '{folder}'"
     refuse_links(folder, (*kind.files, WORK), shown)  # someone may have been quicker
     written = list_written(folder, kind)
     refuse_foreign(folder, kind, written, shown)
-    try:
-        with replaced_files(folder, written, kind.record, moved) as work:
-            for name, write in writers.items():
-                assert name in kind.files, f"{name} is no file of {kind.what}"
-                write(work / name)
-            write_record(work, kind.record, facts, names=moved or ())
-    except OSError as error:
-        raise ConfigError(f"{kind.place_name}: cannot write '{folder}': {error.strerror or error}") from error
+    with replaced_files(folder, written, kind.record, moved) as work:
+        yield work
+        unknown = {path.name for path in work.iterdir()} - kind.files
+        assert not unknown, f"{unknown} are no files of {kind.what}"
+        write_record(work, kind.record, facts, names=moved or ())
 
 
 def write_record(

@@ -9,9 +9,8 @@ from pathlib import Path
 from mmgibbs.config.schema import FILE as SCHEMA
 from mmgibbs.config.schema import with_schema
 from mmgibbs.errors import ConfigError, option
-from mmgibbs.machine.files import replaced_files
-from mmgibbs.machine.output_places import OutputKind, check_output_folder, list_names, list_written
-from mmgibbs.results.output_folder import write_record
+from mmgibbs.machine.output_places import OutputKind, check_output_folder, list_names
+from mmgibbs.results.output_folder import new_files
 from mmgibbs.simulation.genome import FILES as OF_GENOTYPES
 
 FILES_OF_TRAITS = (  # of animals with records of any traits
@@ -50,9 +49,8 @@ def new_data(directory: str | Path, how: str, overwrite: bool) -> Iterator[Path]
     """
     target = check_directory(directory, overwrite).resolve()
     try:
-        with replaced_files(target, list_written(target, KIND), KIND.record) as work:
+        with new_files(KIND, target, {"made_by": how}) as work:
             yield work
             with_schema(work / "analysis.yaml")
-            write_record(work, KIND.record, {"made_by": how})
     except OSError as error:
         raise ConfigError(f"'{directory}' cannot be written: {error.strerror or error}") from error

@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmgibbs.machine.output_places import OutputKind, check_output_folder, refuse_links
-from mmgibbs.results.csv_files import csv_writer
-from mmgibbs.results.output_folder import write_files
+from mmgibbs.results.output_folder import Content, write_files
 
 if TYPE_CHECKING:
-    from mmgibbs.results.output_folder import Writers
     from mmgibbs.validation.results import Comparison, Validation
 
 
@@ -41,31 +39,28 @@ def write_comparison(
     comparison: Comparison, path: Path, report: bool, say: Callable[[str], None], escaped: bool = False
 ) -> None:
     """The files of COMPARISON, beside the folders of the validations; they take their places together."""
-    writers: Writers = {
-        "comparison.csv": csv_writer(comparison.table, escaped),
-        "comparison.parquet": comparison.table.write_parquet,
-    }
+    contents: dict[str, Content] = {"comparison.csv": comparison.table, "comparison.parquet": comparison.table}
     if report and _can_write_page("comparison.html", say):
         from mmgibbs.validation.comparison_page import write_page
 
-        writers = {**writers, "comparison.html": lambda new: write_page(comparison, new)}
-    write_files(KIND_OF_COMPARISON, path, writers, {"notes": list(comparison.notes)})
+        contents["comparison.html"] = lambda new: write_page(comparison, new)
+    write_files(KIND_OF_COMPARISON, path, contents, {"notes": list(comparison.notes)}, escaped)
     for note in comparison.notes:
         say(f"note: {note}")
 
 
 def write(validation: Validation, path: Path, report: bool, say: Callable[[str], None], escaped: bool = False) -> None:
     """The files of FILES; they take their places together, once all are written. escaped: no formulas in csv files."""
-    writers: Writers = {
-        "validation.csv": csv_writer(validation.table, escaped),
-        "validation.parquet": validation.table.write_parquet,
-        "predictions.parquet": validation.predictions.write_parquet,
+    contents: dict[str, Content] = {
+        "validation.csv": validation.table,
+        "validation.parquet": validation.table,
+        "predictions.parquet": validation.predictions,
     }
     if report and _can_write_page("validation.html", say):
         from mmgibbs.validation.page import write_page
 
-        writers = {**writers, "validation.html": lambda new: write_page(validation, new)}
-    write_files(KIND, path, writers, validation.info | {"statistics": validation.table.to_dicts()})
+        contents["validation.html"] = lambda new: write_page(validation, new)
+    write_files(KIND, path, contents, validation.info | {"statistics": validation.table.to_dicts()}, escaped)
     for note in validation.info["notes"]:
         say(f"note: {note}")
 

@@ -11,7 +11,7 @@ import mmgibbs
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.population.parentage import Thresholds, are_descendants, birth_bounds
-from mmgibbs.population.words import parentage_lines
+from mmgibbs.population.results import parentage_lines
 from pedigree.read import read_pedigree
 
 N_SNPS, ERROR = 3000, 0.002

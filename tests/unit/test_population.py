@@ -10,7 +10,7 @@ from helpers.support import ROOT
 import mmgibbs
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError, DataError
-from mmgibbs.population.words import fact_lines
+from mmgibbs.population.results import fact_lines
 from pedigree.inbreeding import inbreeding
 from pedigree.panmictic_index import panmictic_index
 

@@ -12,9 +12,9 @@ from helpers.support import ROOT
 from polars.testing import assert_frame_equal
 
 import mmgibbs
-from mmgibbs.association.results import collect_notes
 from mmgibbs.association.scan import Scan, count_effective_tests
 from mmgibbs.association.statistics import effective_number, empty_tests, false_discovery_rates
+from mmgibbs.association.tables import collect_notes
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.report.finished import read_finished

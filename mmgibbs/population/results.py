@@ -1,16 +1,54 @@
-"""A described pedigree in words: names and values for the terminal and the page."""
+"""A described pedigree, and what it says in words: names and values for the terminal and the page."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+import polars as pl
+
+from mmgibbs.population.parentage import Parentage
 from pedigree.tables import counted
-
-if TYPE_CHECKING:
-    import polars as pl
 
 SHOWN_ANCESTORS = 5
 SHOWN_GROUPS = 5
+
+
+@dataclass(frozen=True)
+class PedigreeFacts:
+    """What a pedigree says of a population.
+
+    Attributes
+    ----------
+    facts : dict
+        Counts and figures, as in pedigree.json.
+    animals : polars.DataFrame
+        A row for each animal: id, sire, dam, birth_year, inbreeding, equivalent_generations, reference.
+    years : polars.DataFrame
+        A row for each birth year: animals, parents known, equivalent generations, inbreeding.
+    ancestors : polars.DataFrame
+        The ancestors that explain most of the genes of the reference animals.
+    notes : tuple of str
+        What was decided while reading; warnings begin with "warning: ".
+    directory : pathlib.Path or None
+        Where they were written.
+    parentage : Parentage or None
+        Conflicts with genotypes, likely parents and animals with the same genotypes; None without genotypes.
+    """
+
+    facts: dict[str, Any]
+    animals: pl.DataFrame
+    years: pl.DataFrame
+    ancestors: pl.DataFrame
+    notes: tuple[str, ...]
+    directory: Path | None = None
+    parentage: Parentage | None = None
+
+    def _repr_html_(self) -> str:
+        from mmgibbs.report.notebook import lines_as_html
+
+        return lines_as_html(describe_facts(self.facts, self.ancestors), self.notes)
 
 
 def describe_facts(facts: dict[str, Any], ancestors: pl.DataFrame) -> list[str]:
