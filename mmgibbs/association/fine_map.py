@@ -163,9 +163,7 @@ def _run_draft(
 
 def refuse_changed_association(source: Path, facts: dict[str, Any], finished: Finished) -> None:
     """ConfigError or DataError where the run, its data or the genotypes are not those that were tested."""
-    known = facts.get("fingerprint")
-    if not isinstance(known, dict):
-        raise ConfigError(f"finemap: '{source}' is of a version that kept no checksums; run mmgibbs gwas again")
+    known = facts["fingerprint"]
     section = genotypes_section("finemap", facts["genotypes_section"])
     if sha256_of_file(finished.directory / RECORD) != known["run"]:
         raise ConfigError(
@@ -176,7 +174,7 @@ def refuse_changed_association(source: Path, facts: dict[str, Any], finished: Fi
     traits = finished.record["analysis"]["traits"]
     file = open_other_genotypes(section, {trait.get("column") or name for name, trait in traits.items()})
     now = fingerprint_scan(finished.directory, file, section, {})
-    changed = [key for key in ("variances", "genotypes", "animals and SNPs") if now[key] != known.get(key)]
+    changed = [key for key in ("variances", "genotypes", "animals and SNPs") if now[key] != known[key]]
     if changed:
         raise DataError(
             f"finemap: {changed[0]}: '{section.file}' and the files beside it are not those that '{source}' has "
@@ -337,13 +335,13 @@ def summarise_regions(
     return pl.concat(tables), pl.DataFrame(sets, infer_schema_length=None)
 
 
-def credible_set(pip: np.ndarray, has_effect: np.ndarray, level: float = LEVEL) -> tuple[np.ndarray, float]:
-    """Positions of the fewest SNPs by falling PIP some of which have an effect in a share `level` of the draws, and
+def credible_set(pip: np.ndarray, has_effect: np.ndarray) -> tuple[np.ndarray, float]:
+    """Positions of the fewest SNPs by falling PIP some of which have an effect in a share LEVEL of the draws, and
     that share; none where no set reaches it. has_effect: (draws, SNPs).
     """
     order = np.argsort(-pip, kind="stable")
     reached = np.logical_or.accumulate(has_effect[:, order], axis=1).mean(axis=0)
-    enough = np.flatnonzero(reached >= level)
+    enough = np.flatnonzero(reached >= LEVEL)
     return (order[: enough[0] + 1], float(reached[enough[0]])) if enough.size else (order[:0], float(reached[-1]))
 
 

@@ -17,7 +17,7 @@ from mmgibbs.machine.files import WORK, remove_files, remove_folder, replaced_fi
 from mmgibbs.machine.output_places import OutputKind, check_output_folder, list_names, name_some
 from mmgibbs.results.checksums import record_with_checksum
 from mmgibbs.results.csv_files import csv_writer
-from mmgibbs.results.folder import LOCK, list_run_files
+from mmgibbs.results.folder import LOCK, RUN_FOLDER
 from mmgibbs.results.output_folder import Content, write_file, write_files
 from mmgibbs.results.reading import RECORD, read_record
 
@@ -107,7 +107,7 @@ def _refuse_other_files(path: Path, directory: Path) -> None:
     for run in (path / RUN, work / RUN):
         if run.is_symlink():
             raise ConfigError(f"{KIND.place_name}: '{directory}' has a link in place of its run; choose another one")
-        left = list_names(run) - list_run_files(run) - {LOCK, WORK}
+        left = list_names(run) - RUN_FOLDER.list_written(run) - {LOCK, WORK}
         strange |= {f"{run.relative_to(path).as_posix()}/{name}" for name in left}
     if strange:
         raise ConfigError(

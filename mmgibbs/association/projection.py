@@ -25,7 +25,7 @@ from mmgibbs.likelihood.restricted import Point, RestrictedLikelihood
 from mmgibbs.machine.memory import free_bytes
 from mmgibbs.models.design import Design
 
-SECONDS_PER_ELEMENT = 2.0e-9  # of L, for a column of a solution
+SECONDS_PER_ELEMENT = 2.0e-9  # on one core, of L, for a column of a solution
 SECONDS_PER_PRODUCT = 6e-11  # of dense matrices, one multiply-add
 COLUMNS = 64  # solutions at once
 MAX_DENSE_BYTES = 2_000_000_000  # of S

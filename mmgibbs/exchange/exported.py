@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.errors import ConfigError, option_name
-from mmgibbs.machine.output_places import OutputKind, check_output_folder, list_run_inputs
+from mmgibbs.machine.output_places import OutputKind, check_output_folder, list_run_inputs, name_beside
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.results.csv_files import is_escaped
-from mmgibbs.results.folder import list_run_files
+from mmgibbs.results.folder import RUN_FOLDER
 from mmgibbs.results.output_folder import Content, write_files
 
 
@@ -40,9 +40,8 @@ def choose_folder(finished: Finished, output: str | os.PathLike | None, kind: Ou
     files that are there already.
     """
     format_name = kind.record.removesuffix(".json")
-    folder = finished.directory.with_name(f"{finished.directory.name}-{format_name}")
-    folder = folder if output is None else Path(output)
-    of_a_run = sorted(list_run_files(folder))
+    folder = Path(name_beside(finished.directory, format_name) if output is None else output)
+    of_a_run = sorted(RUN_FOLDER.list_written(folder))
     if of_a_run:
         raise ConfigError(
             f"export: '{folder}' is the folder of a run (it holds {of_a_run[0]}), needed another folder for "

@@ -44,6 +44,27 @@ class OutputKind:
     def place_name(self) -> str:
         return self.place or option_name("output")
 
+    def list_written(self, folder: Path) -> set[str]:
+        """Names of the files in a folder that an earlier command of this kind wrote, by its record.
+
+        A command that was killed while results took their places has left records within WORK.
+        """
+        work = folder / WORK
+        names: set[str] = set()
+        for place in (folder, *(() if work.is_symlink() else (work, work / REPLACED))):
+            names |= _read_manifest(place / self.record) & self.files
+        return {name for name in names if os.path.lexists(folder / name)}
+
+    def refuse_others(self, path: Path, written: Collection[str], shown: str) -> None:
+        """ConfigError where a folder holds files that no command of this kind wrote, and must not."""
+        foreign = list_names(path) - set(written) - self.working - {WORK}
+        if self.is_alone and foreign:
+            raise ConfigError(f"{shown} holds other files ({name_some(foreign)}); choose another one")
+
+    def describe_earlier(self, written: Collection[str]) -> str:
+        """What a folder holds that is not replaced without being asked for, and what to do."""
+        return f"holds {self.what} ({name_some(written)}); choose another one"
+
 
 def list_names(folder: Path) -> set[str]:
     """Names in a folder, without those that file managers leave there (.DS_Store, Thumbs.db); none without a folder."""
@@ -55,18 +76,6 @@ def list_names(folder: Path) -> set[str]:
 def name_beside(directory: str | os.PathLike, ending: str) -> str:
     """Name of a folder of results beside that of the run that they are of."""
     return f"{os.fspath(directory).rstrip('/' + os.sep)}-{ending}"
-
-
-def list_written(folder: Path, kind: OutputKind) -> set[str]:
-    """Names of the files in a folder that an earlier command of this kind wrote, by its record.
-
-    A command that was killed while results took their places has left records within WORK.
-    """
-    work = folder / WORK
-    names: set[str] = set()
-    for place in (folder, *(() if work.is_symlink() else (work, work / REPLACED))):
-        names |= _read_manifest(place / kind.record) & kind.files
-    return {name for name in names if os.path.lexists(folder / name)}
 
 
 def check_output_folder(
@@ -81,15 +90,11 @@ def check_output_folder(
     shown = f"{kind.place_name}: '{directory}'"
     check_folder_can_be_written(path, shown)
     refuse_links(path, (*kind.files, *kind.working, WORK), shown)
-    written = list_written(path, kind)
-    foreign = list_names(path) - written - kind.working - {WORK}
-    if kind.is_alone and foreign:
-        raise ConfigError(f"{shown} holds other files ({name_some(foreign)}); choose another one")
+    written = kind.list_written(path)
+    kind.refuse_others(path, written, shown)
     refuse_foreign(path, kind, written, shown)
     if kind.is_asked and written and not overwrite:
-        raise ConfigError(
-            f"{shown} holds {kind.what} ({name_some(written)}); choose another one, or give {option('overwrite')}"
-        )
+        raise ConfigError(f"{shown} {kind.describe_earlier(written)}, or give {option('overwrite')}")
     refuse_inputs([path / name for name in sorted(kind.files)], inputs, kind.place_name)
     return path
 

@@ -6,26 +6,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from mmgibbs.errors import ConfigError, option
+from mmgibbs.errors import ConfigError
 from mmgibbs.machine.files import WORK, replaced_files
-from mmgibbs.machine.output_places import (
-    OutputKind,
-    begins_with,
-    check_folder_can_be_written,
-    is_page,
-    list_names,
-    list_written,
-    name_some,
-    refuse_foreign,
-    refuse_inputs,
-    refuse_links,
-)
+from mmgibbs.machine.output_places import OutputKind, begins_with, check_output_folder, is_page, list_names, name_some
 from mmgibbs.posterior.summary import write_draws
 from mmgibbs.results.csv_files import write_csv
 from mmgibbs.results.output_folder import write_record
@@ -80,26 +70,47 @@ LOCK = ".lock"  # of the run that writes the folder; a run that was killed leave
 LOCK_MARK = b" since "  # in a lock, between the process and the time
 LOG_MARK = "begun by process"  # in the first line of a log
 LISTED_IN_LOG = "files: "  # in the log, before the names of the results
-RUN = OutputKind(RECORD, CONTENTS - {WORK}, "a run", frozenset({LOCK}), is_alone=False, place="output.directory")
 _CHECKPOINT = re.compile(r"\.?(run|reml|chains|chain-\d+)(\.previous|\.\d+)?\.npz")
 
 
-def list_run_files(path: Path) -> set[str]:
-    """Names in a folder that runs wrote: results by run.json, pages and the log by their content, and checkpoints.
+class RunKind(OutputKind):
+    """The kind of run folders, which hold files that no record lists while a run works."""
 
-    Where run.json cannot be read, the last lines of the log say what it listed.
-    """
-    names = list_written(path, RUN)
-    log = path / LOG
-    if begins_with(log, (LOG_MARK.encode(),), 200):
-        names.add(LOG)
-        if RECORD not in names and (path / RECORD).is_file():
-            names |= ({RECORD} | _last_listed(log)) & RUN.files
-    names |= {name for name in PAGES if is_page(path / name, "report")}
-    checkpoints = path / CHECKPOINT
-    if checkpoints.is_dir() and all(_CHECKPOINT.fullmatch(name) for name in list_names(checkpoints)):
-        names.add(CHECKPOINT)
-    return {name for name in names if os.path.lexists(path / name)}
+    def list_written(self, folder: Path) -> set[str]:
+        """Names in a folder that runs wrote: results by run.json, pages and the log by their content, and checkpoints.
+
+        Where run.json cannot be read, the last lines of the log say what it listed.
+        """
+        names = super().list_written(folder)
+        log = folder / LOG
+        if begins_with(log, (LOG_MARK.encode(),), 200):
+            names.add(LOG)
+            if RECORD not in names and (folder / RECORD).is_file():
+                names |= ({RECORD} | _last_listed(log)) & self.files
+        names |= {name for name in PAGES if is_page(folder / name, "report")}
+        checkpoints = folder / CHECKPOINT
+        if checkpoints.is_dir() and all(_CHECKPOINT.fullmatch(name) for name in list_names(checkpoints)):
+            names.add(CHECKPOINT)
+        return {name for name in names if os.path.lexists(folder / name)}
+
+    def refuse_others(self, path: Path, written: Collection[str], shown: str) -> None:
+        """ConfigError where the lock is none, or a folder without a run holds anything."""
+        if not _is_lock(path / LOCK):
+            raise ConfigError(f"{shown} holds {LOCK}, which no run wrote; choose another directory, or move that file")
+        # an empty folder of that name may be the user's
+        has_run = written and not (written == {CHECKPOINT} and not list_names(path / CHECKPOINT))
+        entries = list_names(path) - {LOCK, WORK}
+        if entries and not has_run:
+            raise ConfigError(
+                f"{shown} holds files that are not of a run ({name_some(entries)}); needed a new directory"
+            )
+
+    def describe_earlier(self, written: Collection[str]) -> str:
+        return "exists and holds a run; choose another directory"
+
+
+RUN_FOLDER = RunKind(RECORD, CONTENTS - {WORK}, "a run", frozenset({LOCK}), is_alone=False, place="output.directory")
+check_run_directory = partial(check_output_folder, RUN_FOLDER)  # before any work is done
 
 
 def _last_listed(log: Path) -> set[str]:
@@ -111,31 +122,6 @@ def _last_listed(log: Path) -> set[str]:
 def _is_lock(path: Path) -> bool:
     """Whether a file is absent, or the lock of a run, which is empty while it begins."""
     return not path.exists() or (path.is_file() and (not path.stat().st_size or begins_with(path, (LOCK_MARK,))))
-
-
-def check_run_directory(directory: str | os.PathLike, overwrite: bool = False, inputs: Iterable[object] = ()) -> Path:
-    """The absolute path of the run folder, once it is sure that it can be written: call it before any work is done.
-
-    inputs: paths that the run reads. Raises ConfigError where the path is a file, cannot be created, or holds
-    something: an earlier run (unless `overwrite`), or files that are not of a run (in the place of a result always,
-    others where there is no run).
-    """
-    path, shown = Path(directory).resolve(), f"{RUN.place_name}: '{directory}'"
-    check_folder_can_be_written(path, shown)
-    refuse_links(path, (*CONTENTS, LOCK), shown)
-    if not _is_lock(path / LOCK):
-        raise ConfigError(f"{shown} holds {LOCK}, which no run wrote; choose another directory, or move that file")
-    of_runs = list_run_files(path)
-    if of_runs == {CHECKPOINT} and not list_names(path / CHECKPOINT):
-        of_runs = set()  # an empty folder of that name may be the user's
-    entries = list_names(path) - {LOCK, WORK}
-    if entries and not of_runs:
-        raise ConfigError(f"{shown} holds files that are not of a run ({name_some(entries)}); needed a new directory")
-    refuse_foreign(path, RUN, of_runs, shown)
-    if of_runs and not overwrite:
-        raise ConfigError(f"{shown} exists and holds a run; choose another directory, or give {option('overwrite')}")
-    refuse_inputs([path / name for name in sorted(CONTENTS)], inputs, RUN.place_name)
-    return path
 
 
 def write_run_folder(
@@ -162,10 +148,10 @@ def write_run_folder(
     """
     path = check_run_directory(directory, overwrite)
     try:
-        with replaced_files(path, list_run_files(path) - WORKING, RECORD) as work:
+        with replaced_files(path, RUN_FOLDER.list_written(path) - WORKING, RECORD) as work:
             _write_files(work, summary, run, solutions, draws, extra or {}, csv, escaped)
     except OSError as error:
-        raise ConfigError(f"{RUN.place_name}: cannot write '{directory}': {error}") from error
+        raise ConfigError(f"{RUN_FOLDER.place_name}: cannot write '{directory}': {error}") from error
     return path
 
 

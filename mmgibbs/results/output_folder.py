@@ -12,7 +12,7 @@ import polars as pl
 
 from mmgibbs.errors import ConfigError
 from mmgibbs.machine.files import WORK, flush_and_hash, replaced_files
-from mmgibbs.machine.output_places import FILES, OutputKind, list_written, refuse_foreign, refuse_links
+from mmgibbs.machine.output_places import FILES, OutputKind, refuse_foreign, refuse_links
 from mmgibbs.results.checksums import CHECKSUMS, record_with_checksum
 from mmgibbs.results.csv_files import write_csv
 from mmgibbs.results.plain_values import plain
@@ -65,7 +65,7 @@ def new_files(
     """
     shown = f"{kind.place_name}: '{folder}'"
     refuse_links(folder, (*kind.files, WORK), shown)  # someone may have been quicker
-    written = list_written(folder, kind)
+    written = kind.list_written(folder)
     refuse_foreign(folder, kind, written, shown)
     with replaced_files(folder, written, kind.record, moved) as work:
         yield work

@@ -31,9 +31,9 @@ from mmgibbs.results.checksums import CHECKSUMS, damage_of_file
 from mmgibbs.results.folder import (
     LISTED_IN_LOG,
     RECORD,
+    RUN_FOLDER,
     WORKING,
     check_run_directory,
-    list_run_files,
     write_run_folder,
 )
 from mmgibbs.results.reading import read_record
@@ -378,7 +378,7 @@ class RunFolder:
     def _remove_results(self) -> None:
         """Those that lack something, after an error: what came of them is not known."""
         if (_record(self.path) or {}).get("unfinished"):
-            for name in list_run_files(self.path) - WORKING:
+            for name in RUN_FOLDER.list_written(self.path) - WORKING:
                 (self.path / name).unlink(missing_ok=True)
 
     def _remove(self) -> None:
