@@ -57,6 +57,7 @@ def page(association: Association) -> dict[str, Any]:
         "subtitle": describe_association(association)[0],
         "facts": _facts(facts),
         "sections": sections,
+        "links": [(section["id"], section["heading"]) for section in sections],
         "notes": association.notes,
     }
 
