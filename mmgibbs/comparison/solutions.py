@@ -1,7 +1,5 @@
 """Components of two sides that belong together, and how far their solutions agree.
 
-b = cov(x, y) / var(x) is the regression of y on x: below 1 where y is shrunk more, or where x is inflated.
-
 Why two sides have nothing to compare, in words: names, traits or ids that are not the same.
 """
 
@@ -11,19 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-import numpy as np
 import polars as pl
-from scipy.stats import spearmanr
 
 from mmgibbs.comparison.sides import Base, Component, Side
 from mmgibbs.data.levels import natural_order
 from mmgibbs.errors import DataError
+from mmgibbs.report.agreement import agreement, rank_both
 from mmgibbs.report.html_tables import listed
 from pedigree.spelling import find_respelled, normal_forms
 from pedigree.tables import counted, quoted
 
 _SAME = 0.5  # share of common levels from which components of files without names belong together
-_LEAST = 3  # levels, for correlations
 FEW = 10  # common levels that are enough for a table with one column of values
 
 
@@ -40,29 +36,13 @@ class Pair:
 
     def statistics(self, top: int = 20) -> dict[str, float | int | str | None]:
         """The row of this pair in comparison.csv; None where values do not vary, or no level is in both."""
-        a, b = self.table["a"].to_numpy(), self.table["b"].to_numpy()
-        varies = len(a) >= _LEAST and min(a.std(), b.std()) > 0
-        cov = np.cov(a, b) if varies else None
-        n = min(top, len(a))
         return {
             "component": self.label,
             "component_b": self.label_b,
-            "levels": len(a),
+            "levels": self.table.height,
             "only_a": self.only_a,
             "only_b": self.only_b,
-            "correlation": None if cov is None else float(cov[0, 1] / np.sqrt(cov[0, 0] * cov[1, 1])),
-            "rank_correlation": float(spearmanr(a, b).statistic) if varies else None,
-            "regression_of_b_on_a": None if cov is None else float(cov[0, 1] / cov[0, 0]),
-            "regression_of_a_on_b": None if cov is None else float(cov[0, 1] / cov[1, 1]),
-            "mean_a": float(a.mean()) if len(a) else None,
-            "mean_b": float(b.mean()) if len(b) else None,
-            "sd_a": float(a.std(ddof=1)) if len(a) > 1 else None,
-            "sd_b": float(b.std(ddof=1)) if len(b) > 1 else None,
-            "largest_difference": float(np.abs(b - a).max()) if len(a) else None,
-            "top": n,
-            "in_both_top": self.table.filter(pl.col("rank_a") <= n, pl.col("rank_b") <= n).height,
-            "median_places": float(self.table["places"].abs().median() or 0),  # type: ignore[arg-type]
-            "most_places": int(self.table["places"].abs().max() or 0),  # type: ignore[arg-type]
+            **agreement(self.table, top),
         }
 
     def farthest(self, n: int) -> pl.DataFrame:
@@ -143,11 +123,7 @@ def _pair(x: Component, y: Component) -> Pair:
     )
     only = x.values.height - both.height, y.values.height - both.height
     both, measured = _from_one_base(both, x, y)
-    ranks = [pl.col(c).rank("ordinal", descending=True).cast(pl.Int64).alias(f"rank_{c}") for c in ("a", "b")]
-    table = both.with_columns(*ranks).with_columns(
-        difference=pl.col("b") - pl.col("a"), places=pl.col("rank_a") - pl.col("rank_b")
-    )
-    return Pair(x.label, y.label, table, *only, (*spelled, *measured))
+    return Pair(x.label, y.label, rank_both(both), *only, (*spelled, *measured))
 
 
 def _spelled_alike(values: pl.DataFrame, levels: pl.Series) -> tuple[pl.DataFrame, list[str]]:

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.report import model_words, plots
+from mmgibbs.report.agreement import agreement, rank_both
 from mmgibbs.report.findings import warnings
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.report.html_tables import (
@@ -316,20 +317,9 @@ def _table_of_tests(rows: Sequence[tuple[str, str, LikelihoodRatio]]) -> Table |
 
 def breeding_values(runs: Sequence[Finished], names: Sequence[str], figures: plots.Figures, top: int) -> list[dict]:
     """The first run against each other one, by component: correlations, a scatter, the ranks of the top animals."""
-    out = []
-    for component in _related(runs[0]):
-        for second in range(1, len(runs)):
-            if component not in _related(runs[second]):
-                continue
-            pair = _joined(runs[0], runs[second], component)
-            if pair.height > 2 and all((as_number(pair[name].std()) or 0) > 0 for name in ("a", "b")):
-                of = runs[0].value_name(*component), *runs[0].level_names(component[0])
-                at = 1, second + 1
-                parts = [n for n in at if component in runs[n - 1].polygenic]
-                out.append(
-                    _pair(pair, component, of, (names[0], names[second]), at, figures, top, polygenic_words(parts))
-                )
-    return out
+    chosen = [(c, k) for c in _related(runs[0]) for k in range(1, len(runs)) if c in _related(runs[k])]
+    items = [_compare_component(runs, names, component, k, figures, top) for component, k in chosen]
+    return [item for item in items if item is not None]
 
 
 def polygenic_words(runs: Sequence[int]) -> str:
@@ -342,56 +332,41 @@ def _related(run: Finished) -> list[tuple[str, str, str]]:
     return [c for c in run.components if c[0] in run.related]
 
 
-def _joined(first: Finished, second: Finished, component: tuple[str, str, str]) -> pl.DataFrame:
-    """level, a, b, rank_a, rank_b of the animals that both runs have; rank 1 is the highest."""
-    values = [
-        run.component(*component).select("level", pl.col("mean").alias(name))
-        for run, name in ((first, "a"), (second, "b"))
-    ]
-    pair = values[0].join(values[1], on="level", how="inner", maintain_order="left").drop_nulls()
-    return pair.with_columns(
-        pl.col(c).rank("ordinal", descending=True).cast(pl.Int64).alias(f"rank_{c}") for c in ("a", "b")
-    )
-
-
-def _pair(
-    pair: pl.DataFrame,
+def _compare_component(
+    runs: Sequence[Finished],
+    names: Sequence[str],
     component: tuple[str, str, str],
-    of: tuple[str, str, str],
-    names: tuple[str, str],
-    at: tuple[int, int],
+    k: int,
     figures: plots.Figures,
     top: int,
-    more: str = "",
-) -> dict:
-    """of: what the values are, what a level is, and the head of a column of levels; more: to the caption."""
-    values, called, head = of
-    label = model_words.component_label(component[1], component[2], component[0])
-    a, b = pair["a"].to_numpy(), pair["b"].to_numpy()
-    pearson = float(np.corrcoef(a, b)[0, 1])
-    spearman = float(np.corrcoef(pair["rank_a"], pair["rank_b"])[0, 1])
-    top = min(top, pair.height)
-    kept = pair.filter(pl.col("rank_a") <= top, pl.col("rank_b") <= top).height
-    moved = (pair["rank_a"] - pair["rank_b"]).abs().to_numpy()
-    far = pair.row(int(moved.argmax()), named=True)
+) -> dict | None:
+    """Run k against the first, of the levels that both have; None where there are few, or values do not vary."""
+    both = {1: runs[0], k + 1: runs[k]}
+    a, b = (run.component(*component).select("level", "mean").drop_nulls() for run in both.values())
+    joined = a.rename({"mean": "a"}).join(b.rename({"mean": "b"}), on="level", maintain_order="left")
+    ranked = rank_both(joined)
+    facts = agreement(ranked, top)
+    if facts["correlation"] is None:
+        return None
+    term, effect, trait = component
+    label = model_words.component_label(effect, trait, term)
+    values, (called, head) = runs[0].value_name(*component), runs[0].level_names(term)
+    farthest = ranked.row(ranked["places"].abs().arg_max(), named=True)
     caption = (
-        f"{counted(pair.height, called)} in both runs: correlation {pearson:.4f}, of the ranks {spearman:.4f}. "
-        f"{kept} of the {top} highest of run {at[0]} are among the {top} highest of run {at[1]}; half of all {called}s "
-        f"move by at most {np.median(moved):,.0f} places, "
-        f"{far['level']} by {moved.max():,} (from {far['rank_a']:,} to {far['rank_b']:,}).{more}"
+        f"{counted(ranked.height, called)} in both runs: correlation {facts['correlation']:.4f}, of the ranks "
+        f"{facts['rank_correlation']:.4f}. {facts['in_both_top']} of the {facts['top']} highest of run 1 are among the "
+        f"{facts['top']} highest of run {k + 1}; half of all {called}s move by at most {facts['median_places']:,.0f} "
+        f"places, {farthest['level']} by {facts['most_places']:,} (from {farthest['rank_a']:,} to "
+        f"{farthest['rank_b']:,}).{polygenic_words([n for n, run in both.items() if component in run.polygenic])}"
     )
-    drawn = figures.draw(
-        plots.paint_scatter(a, b),
-        f"{values.capitalize()}s of run {at[1]} against run {at[0]}, {label}",
-        caption,
-        x_label=f"run {at[0]}",
-    )
+    title = f"{values.capitalize()}s of run {k + 1} against run 1, {label}"
+    paint = plots.paint_scatter(ranked["a"].to_numpy(), ranked["b"].to_numpy())
     return {
         "label": label,
-        "runs": f"run {at[0]} and run {at[1]}",
+        "runs": f"run 1 and run {k + 1}",
         "caption": caption,
-        "figure": drawn,
-        "table": _ranks(pair, label, names, top, called, head),
+        "figure": figures.draw(paint, title, caption, x_label="run 1"),
+        "table": _ranks(ranked, label, (names[0], names[k]), facts["top"], called, head),
     }
 
 
