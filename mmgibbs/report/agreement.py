@@ -47,5 +47,5 @@ def agreement(ranked: pl.DataFrame, top: int) -> dict[str, Any]:
         "top": n,
         "in_both_top": ranked.filter(pl.col("rank_a") <= n, pl.col("rank_b") <= n).height,
         "median_places": float(places.median() or 0),  # type: ignore[arg-type]
-        "most_places": int(places.max() or 0),  # type: ignore[call-overload]
+        "most_places": int(places.max() or 0),  # type: ignore[arg-type]
     }

@@ -63,7 +63,6 @@ def comparison(runs: Sequence[Finished], top: int = 20) -> dict:
         "title": f"Comparison of {len(runs)} runs",
         "runs": [
             {
-                "number": i + 1,
                 "colour": i % len(plots.SERIES) + 1,
                 "name": name,
                 "subtitle": subtitle(run.record),

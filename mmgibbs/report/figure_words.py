@@ -7,6 +7,8 @@ import numpy as np
 from mmgibbs.report.findings import MIXING, ORDER, RHAT
 from mmgibbs.report.html_tables import counted, decimals, figure, interval, known, listed, number
 
+LOW_CORRELATION = 0.1  # between draws: from here on they are taken as independent
+
 
 def chosen_words(total: int, worst: int, heritabilities: int) -> str:
     """Which of `total` parameters have figures: the `worst` by mixing, then so many heritabilities that mix better."""
@@ -61,16 +63,17 @@ def rank_words(shares: np.ndarray) -> str:
     )
 
 
-def autocorrelation_words(values: np.ndarray, limit: float = 0.1) -> str:
-    below = [int(np.argmax(row < limit)) for row in values if (row < limit).any()]
+def autocorrelation_words(values: np.ndarray) -> str:
+    below = [int(np.argmax(row < LOW_CORRELATION)) for row in values if (row < LOW_CORRELATION).any()]
     last = values.shape[1] - 1
     if len(below) < len(values):
-        slow = [str(i + 1) for i, row in enumerate(values) if not (row < limit).any()]
+        slow = [str(i + 1) for i, row in enumerate(values) if not (row < LOW_CORRELATION).any()]
         chains = listed(slow)
         return (
-            f"Autocorrelation stays above {limit} up to lag {last} in chain {chains}: draws far apart are still alike."
+            f"Autocorrelation stays above {LOW_CORRELATION} up to lag {last} in chain {chains}: draws far apart are "
+            "still alike."
         )
-    return f"Autocorrelation falls below {limit} at lag {min(below)}" + (
+    return f"Autocorrelation falls below {LOW_CORRELATION} at lag {min(below)}" + (
         f" to {max(below)}, by chain." if max(below) > min(below) else " in every chain."
     )
 

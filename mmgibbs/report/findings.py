@@ -14,7 +14,6 @@ from mmgibbs.report.parameters import lower_triangle
 from mmgibbs.results.tables import negative_reliabilities
 
 RHAT, ESS = 1.05, 100  # beyond these a number should not be used
-SET_TO_0 = ("set to 0", "held at 0")  # in the words of this version and of older folders
 MIXING = (
     "by how far R-hat is above 1, or how low the smaller of the bulk and tail effective sample sizes (ESS) is, each "
     f"relative to its limit ({RHAT} and {ESS})"
@@ -94,7 +93,7 @@ def remarks(run: Finished) -> list[Finding]:
 def _title(note: str) -> str:
     if note.startswith(("reference level of", "reference of the unknown-parent groups")):
         return "Reference levels"
-    return "Levels set to 0" if any(words in note for words in SET_TO_0) else "Note"
+    return "Levels set to 0" if "set to 0" in note else "Note"
 
 
 def chain_findings(summary: pl.DataFrame, record: Mapping) -> list[Finding]:

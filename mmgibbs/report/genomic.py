@@ -81,7 +81,6 @@ def genomic_section(run: Finished, figures: plots.Figures, top: int) -> dict | N
         "together": joint_items(run, figures, top),
         "quality": quality_table(run.record.get("data", {}).get("genotypes", {})),
         "parameters": explained(run.summary["parameter"].to_list(), list(terms)),
-        "draws": (run.record.get("analysis", {}).get("output") or {}).get("save_marker_draws"),
     }
 
 

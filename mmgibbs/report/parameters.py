@@ -6,7 +6,7 @@ import fnmatch
 import math
 import re
 import reprlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import polars as pl
@@ -134,7 +134,9 @@ def match_names(argument: str, noun: str, patterns: object, names: Iterable[str]
     where one of them fits no name.
     """
     known = list(names)
-    given: Sequence[object] = [patterns] if isinstance(patterns, str) else list(_as_iterable(patterns))
+    given: list[object] = [patterns]
+    if isinstance(patterns, Iterable) and not isinstance(patterns, str):
+        given = list(patterns)
     if not given or not all(isinstance(pattern, str) for pattern in given):
         raise ConfigError(
             f"{argument}: expected the name of a {noun}, a pattern such as 'h2[*]', or a list of them, got "
@@ -149,7 +151,3 @@ def match_names(argument: str, noun: str, patterns: object, names: Iterable[str]
             raise ConfigError(f"{argument}: no {noun} fits '{pattern}'; {nearest(plain, known, f'the {noun}s are')}")
         matches += [name for name in fitting if name not in matches]
     return matches
-
-
-def _as_iterable(patterns: object) -> Iterable[object]:
-    return patterns if isinstance(patterns, Iterable) else ()

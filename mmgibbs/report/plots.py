@@ -27,6 +27,7 @@ SIZE, SMALL = (3.6, 2.1), (2.9, 1.9)  # inches of 72 units: three or four side b
 WIDE = (7.6, 2.1)  # of a page
 DIGIT, GAP = 5.4, 6.0  # units: the width of a digit of a label (0.6 of its size), and from a label to its axis
 GENOME_POINTS = 3000  # of a figure along the genome; of more the highest, and an even sample of the others
+CLOUD_POINTS = 1500  # of two values against each other; of more an even sample
 TRACE_POINTS = 300  # of one chain; longer chains are drawn by the lowest and highest draw of each stretch
 # Colours that represent a variable of the style sheet, one each.
 INK, FAINT, GRID, BAND = "#010101", "#020202", "#030303", "#040404"
@@ -142,12 +143,12 @@ def inline(svg: str, name: str, title: str, description: str) -> str:
 # ------------------------------------------------------------------------------------------------ chains
 
 
-def thinned(draws: np.ndarray, most: int = TRACE_POINTS) -> tuple[np.ndarray, np.ndarray]:
-    """(numbers, draws) of about `most` points of one chain; of longer ones the extremes of each stretch."""
+def thinned(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(numbers, draws) of about TRACE_POINTS points of one chain; of longer ones the extremes of each stretch."""
     n = len(draws)
-    if n <= most:
+    if n <= TRACE_POINTS:
         return np.arange(1, n + 1), draws
-    edges = np.linspace(0, n, most // 2 + 1).astype(int)[:-1]
+    edges = np.linspace(0, n, TRACE_POINTS // 2 + 1).astype(int)[:-1]
     ends = np.append(edges[1:], n)
     picked = [
         sorted((a + int(np.argmin(draws[a:b])), a + int(np.argmax(draws[a:b]))))
@@ -457,12 +458,16 @@ def paint_in_order(values: np.ndarray) -> Painter:
     return paint
 
 
-def paint_cloud(x: np.ndarray, y: np.ndarray, most: int = 1500) -> Painter:
-    """Points on one scale in both directions; of more than `most` an even sample."""
+def _paint_points(axes: Axes, x: np.ndarray, y: np.ndarray, size: float, alpha: float) -> None:
+    x, y = thin_values(x, CLOUD_POINTS), thin_values(y, CLOUD_POINTS)
+    axes.plot(x, y, "o", color=SERIES[0], markersize=size, alpha=alpha, markeredgewidth=0)
+
+
+def paint_cloud(x: np.ndarray, y: np.ndarray) -> Painter:
+    """Points on one scale in both directions; of more than CLOUD_POINTS an even sample."""
 
     def paint(axes: Axes) -> None:
-        every = slice(None, None, -(-len(x) // most))
-        axes.plot(x[every], y[every], "o", color=SERIES[0], markersize=1.8, alpha=0.6, markeredgewidth=0)
+        _paint_points(axes, x, y, 1.8, 0.6)
         axes.axhline(0, color=FAINT, linewidth=0.6)
         axes.axvline(0, color=FAINT, linewidth=0.6)
         axes.set_aspect("equal", adjustable="datalim")
@@ -471,12 +476,11 @@ def paint_cloud(x: np.ndarray, y: np.ndarray, most: int = 1500) -> Painter:
     return paint
 
 
-def paint_labelled(x: np.ndarray, y: np.ndarray, labels: Sequence[str], most: int = 1500) -> Painter:
-    """Points, the first of which have labels; of more than `most` an even sample."""
+def paint_labelled(x: np.ndarray, y: np.ndarray, labels: Sequence[str]) -> Painter:
+    """Points, the first of which have labels; of more than CLOUD_POINTS an even sample."""
 
     def paint(axes: Axes) -> None:
-        every = slice(None, None, -(-len(x) // most))
-        axes.plot(x[every], y[every], "o", color=SERIES[0], markersize=2.2, alpha=0.6, markeredgewidth=0)
+        _paint_points(axes, x, y, 2.2, 0.6)
         for label, at, height in zip(labels, x, y, strict=False):
             axes.annotate(label, (at, height), (0, 3), textcoords="offset points", ha="center", fontsize=6, color=INK)
         axes.set_ylim(bottom=0, top=1.15 * float(y.max() or 1.0))
@@ -576,14 +580,13 @@ def paint_intervals(
     return paint
 
 
-def paint_scatter(x: np.ndarray, y: np.ndarray, most: int = 1500) -> Painter:
-    """Points of two runs with the line of equality; of more than `most` an even sample."""
+def paint_scatter(x: np.ndarray, y: np.ndarray) -> Painter:
+    """Points of two runs with the line of equality; of more than CLOUD_POINTS an even sample."""
 
     def paint(axes: Axes) -> None:
-        every = slice(None, None, -(-len(x) // most))
         ends = [min(x.min(), y.min()), max(x.max(), y.max())]
         axes.plot(ends, ends, color=INK, linewidth=0.8, dashes=(4, 3))
-        axes.plot(x[every], y[every], "o", color=SERIES[0], markersize=1.6, alpha=0.5, markeredgewidth=0)
+        _paint_points(axes, x, y, 1.6, 0.5)
         axes.grid()
 
     return paint

@@ -57,6 +57,14 @@ def test_bars_say_what_they_are_drawn_on():
     assert extreme(without, "milk", 3, True, True).note == ""
 
 
+def test_columns_of_probabilities_leave_the_caption_as_it_is():
+    values = {"level": ["a", "b"], "mean": [2.0, 1.0], "probability[1]": [0.9, 0.4]}
+    unknown = dict.fromkeys(("sd", "reliability", "inbreeding"), pl.lit(None, pl.Float64))
+    table = extreme(pl.DataFrame(values).with_columns(**unknown), "alive", 2, True, False)
+    assert table.caption == "alive: the 2 highest breeding values"
+    assert [column.label for column in table.columns][-1] == "P(1)"
+
+
 def test_levels_without_a_pedigree_are_no_animals(tmp_path):
     own = analysis()
     own["model"]["random"] = {"genetic": {"relationship": "kinship.txt", "level": "line", "traits": ["birth"]}}

@@ -15,7 +15,6 @@ from mmgibbs.report.finished import Finished
         ("herd, milk: 2 levels set to 0 (no records): 7, 9", "Levels set to 0"),
         ("reference level of sex: bull", "Reference levels"),
         ("reference of the unknown-parent groups of genetic: 1990", "Reference levels"),
-        ("herd, milk: 2 levels held at 0 (no records): 7, 9", "Levels set to 0"),  # a folder of an older version
         ("genotypes.bed: 3 genotyped animals have no record, such as a, b, c", "Note"),
     ],
 )
