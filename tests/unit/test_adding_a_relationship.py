@@ -1,18 +1,12 @@
 """The page on adding a kind of relationship is followed in a copy of the source, and the result is used."""
 
-import re
-import shutil
-import subprocess
-import sys
 import textwrap
 
 import pytest
+from helpers.followed_pages import change, copy_source, follow, read_page, run_script
 from helpers.support import ROOT
 
-PAGE = (ROOT / "docs" / "how-to" / "adding-a-relationship.md").read_text(encoding="utf-8")
-BLOCK = re.compile(
-    r"^<!-- (new|insert|replace): ([\w/.]+)(?:(?: before)?: (.*?))? -->\n```python\n(.*?)^```$", re.M | re.S
-)
+PAGE = read_page("adding-a-relationship.md")
 IMPORTS = {  # which the page tells in words
     "mmgibbs/config/relationships.py": (
         "from mmgibbs.config.fields import ",
@@ -60,36 +54,13 @@ SCRIPT = """
 """
 
 
-@pytest.fixture
-def source(tmp_path):
-    for package in ("mmgibbs", "pedigree"):
-        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__", "*.nb*"))
-    return tmp_path
-
-
-def change(path, old, new):
-    text = path.read_text(encoding="utf-8")
-    assert text.count(old) == 1, (path.name, old)
-    path.write_text(text.replace(old, new), encoding="utf-8")
-
-
-def follow(page, source):
-    blocks = BLOCK.findall(page)
-    for kind, name, anchor, code in blocks:
-        if kind == "new":
-            (source / name).write_text(code, encoding="utf-8")
-        else:
-            change(source / name, anchor, code + anchor if kind == "insert" else code.removesuffix("\n"))
-    for name, (old, new) in IMPORTS.items():
-        change(source / name, old, new)
-    return len(blocks)
-
-
 @pytest.mark.slow
-def test_the_page_adds_a_kind_that_works(source):
-    assert follow(PAGE, source) == PAGE.count("<!-- ") == 6
+def test_the_page_adds_a_kind_that_works(tmp_path):
+    copy_source(tmp_path)
+    assert follow(PAGE, tmp_path) == PAGE.count("<!-- ") == 6
+    for name, (old, new) in IMPORTS.items():
+        change(tmp_path / name, old, new)
     data = ROOT / "data_samples" / "sheep"
-    (source / "analysis.yaml").write_text(textwrap.dedent(ANALYSIS.format(data=data)), encoding="utf-8")
-    command = [sys.executable, "-c", textwrap.dedent(SCRIPT)]
-    done = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
+    (tmp_path / "analysis.yaml").write_text(textwrap.dedent(ANALYSIS.format(data=data)), encoding="utf-8")
+    done = run_script(SCRIPT, tmp_path)
     assert done.returncode == 0 and done.stdout == "refused\n", done.stderr
