@@ -86,7 +86,7 @@ class Structure(Section):
         return STRUCTURES[self.kind]
 
     @property
-    def rank(self) -> int | None:
+    def n_scores(self) -> int | None:
         """Rank of a matrix that has no inverse; None for others."""
         return self.kind_class.count_scores(self)
 

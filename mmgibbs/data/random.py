@@ -183,7 +183,7 @@ class RandomTerms:
         for (effect_name, effect), first, end in zip(random.effects.items(), ends - sizes, ends, strict=True):
             level = np.stack(read.levels[first:end], axis=1) if effect.has_several_levels else read.levels[first]
             effects.append(self._effect(name, effect_name, effect, level, read.factor))
-        prior = Related(read.relationship, self.analysis.variances.terms[name].structure.rank)
+        prior = Related(read.relationship, self.analysis.variances.terms[name].structure.n_scores)
         return Term(name, Levels(tuple(effects), read.relationship.n_levels), prior), read.labels
 
     def add_steps(self, name: str, steps: FoundSteps) -> None:

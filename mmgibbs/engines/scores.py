@@ -37,13 +37,13 @@ ONE = np.uint64(1)
 
 def with_scores(design: Design) -> str | None:
     """The first term whose covariance matrix has no inverse, in words: what engines say that have no sweep for it."""
-    for term in design.terms:
-        if term.rank is not None:
-            return (
-                f"a covariance matrix of reduced rank (variances.{term.name}.structure), which has no inverse; use "
-                "engine: serial, or structured on the CPU"
-            )
-    return None
+    if not design.scores:
+        return None
+    name = design.terms[min(design.scores)].name
+    return (
+        f"a covariance matrix of reduced rank (variances.{name}.structure), which has no inverse; use engine: serial, "
+        "or structured on the CPU"
+    )
 
 
 class ScoreSweep:
@@ -61,8 +61,8 @@ class ScoreSweep:
                 f"variances.{term.name}.structure: reduced_rank cannot be combined with an inverse by a core of the "
                 "genotyped animals; needed structure: factor_analytic, or an inverse without a core"
             )
-        assert term.rank is not None, "other terms have other sweeps"
-        self.equations, self.block, self.threads, self.rank = equations, block, threads, term.rank
+        self.equations, self.block, self.threads = equations, block, threads
+        self.n_scores = equations.design.scores[block.term]
         self.rows = dense.values if isinstance(dense, DenseLevels) and block.dense else np.empty((0, 0))
         self.lists = (equations.terms[block.term], equations.relationships[block.term], equations.records)
         self.stream = stream(LOCATION, block.term)
@@ -73,7 +73,7 @@ class ScoreSweep:
         """L and (L'L)^-1 L' of the current G."""
         G = state.G[self.block.term]
         assert G is not None
-        self.L = factor_of_rank(np.asarray(G, np.float64), self.rank)
+        self.L = factor_of_rank(np.asarray(G, np.float64), self.n_scores)
         self.to_scores = np.ascontiguousarray(np.linalg.pinv(self.L))  # (f, k)
 
     def __call__(self, state: SweepEngine, number: int, key: Key) -> None:

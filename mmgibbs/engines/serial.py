@@ -55,7 +55,7 @@ class SerialEngine(SweepEngine):
             equations,
             (
                 ScoreSweep(equations, b)
-                if equations.design.terms[b.term].rank is not None
+                if b.term in equations.design.scores
                 else (DenseSweep if b.dense else LevelSweep)(equations, b, update == "level")
                 for b in equations.partition.blocks
             ),

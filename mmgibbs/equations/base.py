@@ -72,10 +72,10 @@ def invert_terms(design: Design, G: Sequence[np.ndarray | None], with_scores: bo
     if not with_scores:
         refuse_reduced_rank(design)
     inverses = []
-    for term, g in zip(design.terms, G, strict=True):
+    for i, (term, g) in enumerate(zip(design.terms, G, strict=True)):
         if g is None:
             inverses.append(term.fixed_precision)
-        elif term.rank is not None:
+        elif i in design.scores:
             inverses.append(np.zeros(np.shape(g)))
         else:
             inverses.append(_inverse_of_term(np.asarray(g, np.float64), term.name))
@@ -84,12 +84,12 @@ def invert_terms(design: Design, G: Sequence[np.ndarray | None], with_scores: bo
 
 def refuse_reduced_rank(design: Design) -> None:
     """ModelError where a covariance matrix of a design has no inverse."""
-    for term in design.terms:
-        if term.rank is not None:
-            raise ModelError(
-                f"variances.{term.name}.structure: found reduced_rank, whose matrix has no inverse, which is needed "
-                "for this; needed structure: factor_analytic or full"
-            )
+    if design.scores:
+        name = design.terms[min(design.scores)].name
+        raise ModelError(
+            f"variances.{name}.structure: found reduced_rank, whose matrix has no inverse, which is needed for this; "
+            "needed structure: factor_analytic or full"
+        )
 
 
 def invert_residual(design: Design, R: np.ndarray) -> np.ndarray:

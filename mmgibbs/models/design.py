@@ -92,6 +92,11 @@ class Design:
         """(n_patterns,) int64 residual class of each row of `patterns`."""
         return np.zeros(len(self.patterns), np.int64) if self.pattern_class is None else self.pattern_class
 
+    @cached_property
+    def scores(self) -> dict[int, int]:
+        """Term whose covariance matrix has no inverse -> scores of each of its levels (models/structures)."""
+        return {i: term.n_scores for i, term in enumerate(self.terms) if term.n_scores is not None}
+
     @property
     def n_equations(self) -> int:
         return sum(t.n_equations for t in self.terms)

@@ -80,7 +80,7 @@ GPU_RULES = (
             lambda a: "variances.residual.known" if a.design is not None and a.design.correlated else None,
             "correlated residuals need a factor of sparse equations, which the CPU makes", ON_CPU),
     GpuRule("reduced rank",
-            _find_terms(lambda a: True, lambda t: t.rank is not None, "variances.{name}.structure: reduced_rank"),
+            _find_terms(lambda a: True, lambda t: t.n_scores is not None, "variances.{name}.structure: reduced_rank"),
             "its matrix has no inverse, and the scores of its levels are drawn on the CPU",
             "engine: serial or structured with device: cpu or auto"),
     GpuRule("curves",

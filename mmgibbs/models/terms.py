@@ -173,7 +173,7 @@ class Related:
     """A random term: its effects share one covariance matrix G, its levels the relationship matrix K."""
 
     relationship: Relationship
-    rank: int | None = None  # of G, where it is lower than its size
+    n_scores: int | None = None  # f of the scores s that stand for theta = s L' where G = L L' has no inverse
 
     kind: ClassVar[str] = "random"
     precision: ClassVar[None] = None
@@ -202,9 +202,9 @@ class Term:
         return self.prior.relationship if isinstance(self.prior, Related) else Identity(self.n_levels)
 
     @property
-    def rank(self) -> int | None:
-        """Rank of the covariance matrix G of a random term, where it has no inverse; None for all others."""
-        return self.prior.rank if isinstance(self.prior, Related) else None
+    def n_scores(self) -> int | None:
+        """Scores of each level of a random term whose G has no inverse; None for all others."""
+        return self.prior.n_scores if isinstance(self.prior, Related) else None
 
     @property
     def prior_precision(self) -> np.ndarray | None:

@@ -91,8 +91,7 @@ def effective_dimensions(
     terms, design = smooth_terms(prepared), assembled.model.design
     if not terms:
         return {}, []
-    has_scores = any(term.rank is not None for term in design.terms)
-    if design.responses or design.markers or design.correlated or has_scores:
+    if design.responses or design.markers or design.correlated or design.scores:
         return {}, [
             "effective dimensions are not computed: they need normal traits, independent residuals, no SNP effects and "
             "no covariance matrix of reduced rank"
@@ -125,7 +124,7 @@ def _renew(design: Design, draws: Mapping[str, np.ndarray]) -> Design:
     for i, term in enumerate(terms):
         if relationship_name(i) in draws and term.relationship.has_free_parameters:
             values = posterior_mean(draws[relationship_name(i)])
-            terms[i] = replace(term, prior=Related(term.relationship.renewed(values), term.rank))
+            terms[i] = replace(term, prior=Related(term.relationship.renewed(values), term.n_scores))
     return replace(design, terms=tuple(terms))
 
 

@@ -31,7 +31,7 @@ def form_covariances(
     matrix: CorrelatedLikelihood | ReducedRankLikelihood | Coefficients
     if design.correlated:
         matrix = correlated_likelihood(design, G)
-    elif any(term.rank is not None for term in design.terms):
+    elif design.scores:
         matrix = ReducedRankLikelihood(design)
     else:
         matrix = joined_coefficients(design, G, advice=FEWER_MEANS)

@@ -61,7 +61,7 @@ def predictions(design, i, G, R):
 def parameters_of(example, i, likelihood, kind=ReducedRank):
     covariances = [None if g is None else CovarianceModel(g, False, full_block(len(g))) for g in example.G]
     k, sd = len(example.G[i]), np.sqrt(np.diag(example.G[i]))
-    rank = example.design.terms[i].rank
+    rank = example.design.terms[i].n_scores
     structure = ReducedRank(k, rank, sd) if kind is ReducedRank else FactorAnalytic(k, rank, False, sd, sd)
     covariances[i] = replace(covariances[i], structure=structure)
     T = example.design.n_traits
