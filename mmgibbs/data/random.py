@@ -4,15 +4,12 @@ An effect's `level` is a column of the phenotypes. `sire` and `dam`, where the p
 parents of the record's animal in the pedigree. The record's animal stands in the one level column of the pedigree
 effects that names no parent (usually `animal`); where there is none, in a phenotype column called animal or id; where
 there is more than one, in the one of them called so.
-
-The other animals of a record's group, such as its pen mates: a random effect with several levels per record.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -21,6 +18,7 @@ from mmgibbs.config import Analysis, Data, Random, RandomEffect
 from mmgibbs.data.animal_ids import codes_for_unknown, explain_respelled, guess_parent_role
 from mmgibbs.data.covariates import legendre
 from mmgibbs.data.genotypes.prepare import PreparedGenotypes
+from mmgibbs.data.group_mates import find_mates
 from mmgibbs.data.levels import code_levels, lookup
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_rows
 from mmgibbs.data.prepared import LevelLabels
@@ -29,53 +27,10 @@ from mmgibbs.data.series import FoundSteps
 from mmgibbs.data.traits import observing
 from mmgibbs.errors import DataError
 from mmgibbs.models.terms import Effect, Levels, Related, Term
-from pedigree.kernels import kernel
 from pedigree.problems import MAX_ROWS_LISTED
 from pedigree.read import Pedigree
 from pedigree.spelling import have_lost_digits, normal_forms
 from pedigree.tables import agreeing, counted, format_number, quoted
-
-
-class Mates(NamedTuple):
-    """Of n records the animals of their groups."""
-
-    ids: pl.Series  # (m,) String, of every animal of a group, each once
-    mate: np.ndarray  # (n, s) int32 place in ids of each mate, -1 for none; s: of the record with most
-
-
-def find_mates(groups: pl.Series, animals: pl.Series, records: np.ndarray, others: bool) -> Mates:
-    """The animals of the group of each of some records, each once, in the order in which they come.
-
-    groups, animals (rows,) String, null where unknown: of every row of the table, with or without a record of a trait.
-    records (n,) int64: rows. others: without the record's own animal.
-    """
-    members = pl.DataFrame({"group": groups, "animal": animals}).drop_nulls().unique(maintain_order=True)
-    ids = members["animal"].unique(maintain_order=True)
-    code = lambda column, known: column.replace_strict(known, np.arange(len(known)), default=-1, return_dtype=pl.Int32)
-    names = members["group"].unique(maintain_order=True)
-    group_of_member = code(members["group"], names).to_numpy()
-    by_group = np.argsort(group_of_member, kind="stable")
-    first = np.concatenate([[0], np.cumsum(np.bincount(group_of_member, minlength=len(names)))]).astype(np.int64)
-    member = code(members["animal"], ids).to_numpy()[by_group]
-    group, own = (code(column, known).to_numpy()[records] for column, known in ((groups, names), (animals, ids)))
-    most = int(np.diff(first)[group[group >= 0]].max(initial=1))
-    mate = np.full((records.size, most), -1, np.int32)
-    _fill_mates(first, member, group, own if others else np.full_like(own, -1), mate)
-    is_used = (mate >= 0).any(axis=0)
-    return Mates(ids, np.ascontiguousarray(mate[:, : max(1, int(is_used.sum()))]))
-
-
-@kernel
-def _fill_mates(first, member, group, without, mate):
-    """mate[r] = the members of the group of record r but one, from the left; rows come as -1."""
-    for r in range(group.size):
-        filled = 0
-        if group[r] >= 0:
-            for i in range(first[group[r]], first[group[r] + 1]):
-                if member[i] != without[r]:
-                    mate[r, filled] = member[i]
-                    filled += 1
-
 
 ANIMAL_COLUMNS = ("animal", "id")
 PARENT_COLUMNS = ("sire", "dam", "father", "mother")

@@ -272,7 +272,8 @@ def _treated(variances: dict, name: str, estimated: bool = False) -> str:
 def structure_clause(structure: str | dict | None) -> str:
     """', factor-analytic with 2 factors'; nothing for a full matrix."""
     keys = structure if isinstance(structure, dict) else {"kind": structure or "full"}
-    words = STRUCTURES[keys["kind"]].describe(keys)
+    known = STRUCTURES.get(keys.get("kind", "full"))  # a later version has further kinds
+    words = known.describe(keys) if known else ""
     return (f", {words}" if words else "") + (", equal variances" if keys.get("variances") == "equal" else "")
 
 

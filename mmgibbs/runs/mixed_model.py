@@ -355,7 +355,7 @@ class MixedModelProblem:
     def _sampled_reml(self, folder: RunFolder, console: Console, executor: Executor) -> PosteriorEstimates:
         """Variances by REML from sampled scores, and BLUP at them."""
         from mmgibbs.reml.monte_carlo.estimate import SampledSettings, estimate_sampled  # late: exact REML has no use
-        from mmgibbs.runs.reml import SampledRemlWatch, describe_sampled, stopped_sampled_words
+        from mmgibbs.runs.sampled_reml import SampledRemlWatch, describe_sampled, stopped_sampled_words
 
         model, s = self.assembled.model, self.analysis.sampler
         assert s.tolerance is not None, "a complete analysis has one"

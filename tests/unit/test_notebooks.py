@@ -12,8 +12,8 @@ import pytest
 from helpers.finished_run import write_run
 
 import mmgibbs
-from mmgibbs.association import words
-from mmgibbs.association.run import Association
+from mmgibbs.association import results
+from mmgibbs.association.results import Association
 from mmgibbs.config import Analysis
 from mmgibbs.errors import ConfigError
 from mmgibbs.regressions.notebook import MAX_ROWS, as_html
@@ -136,7 +136,9 @@ def test_predictions_associations_and_scenarios_show_their_notes(tmp_path):
 
 
 def test_an_association_shows_its_lines(monkeypatch):
-    monkeypatch.setattr(words, "describe_association", lambda association: [f"{len(association.values)} <SNPs> tested"])
+    monkeypatch.setattr(
+        results, "describe_association", lambda association: [f"{len(association.values)} <SNPs> tested"]
+    )
     shown = Association(pl.DataFrame({"snp": ["a"]}), {}, ("warning: few",), None)._repr_html_()
     Balanced(shown)
     assert "1 &lt;SNPs&gt; tested" in shown and "warning: few" in shown

@@ -8,8 +8,8 @@ from helpers.support import shared_data
 import mmgibbs
 from mmgibbs.build.assemble import assemble
 from mmgibbs.build.connectivity import count_common_levels
+from mmgibbs.data.group_mates import find_mates
 from mmgibbs.data.prepare import prepare
-from mmgibbs.data.random import find_mates
 from mmgibbs.data.traits import load_analysis
 from mmgibbs.errors import ConfigError, DataError
 

@@ -14,7 +14,7 @@ import mmgibbs
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError, DeviceError
 from mmgibbs.machine import memory
-from mmgibbs.runs.reml import SampledRemlWatch
+from mmgibbs.runs.sampled_reml import SampledRemlWatch
 
 
 @pytest.fixture
