@@ -95,7 +95,7 @@ def _read_window_size(text: str) -> float:
 def main(args: argparse.Namespace) -> None:
     from mmgibbs.association.results import describe_association
     from mmgibbs.association.run import gwas
-    from mmgibbs.machine.output_places import name_beside
+    from mmgibbs.machine.output_places import name_results_folder
     from mmgibbs.report.render import can_write_page, print_notes
     from mmgibbs.runs.other_genotypes import OPTIONS
 
@@ -103,7 +103,7 @@ def main(args: argparse.Namespace) -> None:
     made = gwas(
         args.run,
         args.genotypes,
-        args.output or name_beside(args.run, "gwas"),
+        args.output or name_results_folder(args.run, "gwas"),
         level=args.level,
         maf=args.maf,
         call_rate=args.call_rate,

@@ -31,7 +31,7 @@ from mmgibbs.config.environments import BETWEEN_TRAIT_AND_LEVEL
 from mmgibbs.config.load import listed_overrides
 from mmgibbs.errors import ConfigError, DataError, MmgibbsError, option_name
 from mmgibbs.machine.files import sha256_of_file
-from mmgibbs.machine.output_places import list_names, list_run_inputs, name_beside
+from mmgibbs.machine.output_places import list_names, list_run_inputs, name_results_folder
 from mmgibbs.report.finished import Finished
 from mmgibbs.results.csv_files import is_escaped, unescape_formulas
 from mmgibbs.results.marker_draws import read_marker_draws
@@ -120,7 +120,7 @@ def finemap(
     draft = lambda snps_file: draft_analysis(
         finished.record["analysis"], facts, trait, members, snps, effects, snps_file, estimates
     )
-    directory = Path(output or name_beside(source, "finemap"))
+    directory = Path(output or name_results_folder(source, "finemap"))
     identity = {
         "version": mmgibbs.__version__, "association": sha256_of_file(source / "gwas.json"),
         "table of regions": sha256_of_file(source / "regions.parquet"),

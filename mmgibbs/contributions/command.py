@@ -78,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     from mmgibbs.contributions.results import describe_plans, fact_lines
     from mmgibbs.contributions.run import optimise_contributions
-    from mmgibbs.machine.output_places import name_beside
+    from mmgibbs.machine.output_places import name_results_folder
     from mmgibbs.report.render import can_write_page, print_notes
     from mmgibbs.runs.other_genotypes import OPTIONS
 
@@ -86,7 +86,7 @@ def main(args: argparse.Namespace) -> None:
     made = optimise_contributions(
         args.run,
         args.candidates,
-        args.output or name_beside(args.run, "contributions"),
+        args.output or name_results_folder(args.run, "contributions"),
         matings=args.matings,
         coancestry=args.coancestry,
         rate=args.rate,

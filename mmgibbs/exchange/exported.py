@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.errors import ConfigError, option_name
-from mmgibbs.machine.output_places import OutputKind, check_output_folder, list_run_inputs, name_beside
+from mmgibbs.machine.output_places import OutputKind, check_output_folder, list_run_inputs, name_results_folder
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.results.csv_files import is_escaped
 from mmgibbs.results.folder import RUN_FOLDER
@@ -40,7 +40,7 @@ def choose_folder(finished: Finished, output: str | os.PathLike | None, kind: Ou
     files that are there already.
     """
     format_name = kind.record.removesuffix(".json")
-    folder = Path(name_beside(finished.directory, format_name) if output is None else output)
+    folder = Path(name_results_folder(finished.directory, format_name) if output is None else output)
     of_a_run = sorted(RUN_FOLDER.list_written(folder))
     if of_a_run:
         raise ConfigError(

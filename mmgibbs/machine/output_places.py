@@ -73,7 +73,7 @@ def list_names(folder: Path) -> set[str]:
     return {p.name for p in folder.iterdir() if p.name.lower() not in LEFT_BY_SYSTEMS and not p.name.startswith("._")}
 
 
-def name_beside(directory: str | os.PathLike, ending: str) -> str:
+def name_results_folder(directory: str | os.PathLike, ending: str) -> str:
     """Name of a folder of results beside that of the run that they are of."""
     return f"{os.fspath(directory).rstrip('/' + os.sep)}-{ending}"
 

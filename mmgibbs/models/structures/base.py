@@ -88,8 +88,8 @@ class Structure(ABC):
 
     @classmethod
     def build(cls, keys: Keys, context: Context) -> Structure:
-        """Make it; ModelError for what it cannot be combined with."""
-        raise NotImplementedError
+        """Make it; ModelError for what it cannot be combined with. Only where `is_structured`."""
+        raise NotImplementedError(f"{cls.kind}: the elements of G are the parameters, so there is nothing to build")
 
     @classmethod
     def count_scores(cls, keys: Keys) -> int | None:

@@ -14,8 +14,8 @@ from threadpoolctl import ThreadpoolController
 import mmgibbs
 from mmgibbs.config.sampling import Sampler
 from mmgibbs.data import relationships
-from mmgibbs.data.genomic_relationships import products_suffice
 from mmgibbs.data.prepare import prepare
+from mmgibbs.data.relationships_by_core import products_suffice
 from mmgibbs.engines.pcg import solver
 from mmgibbs.errors import DataError, ModelError
 from mmgibbs.machine.threads import blas_threads
@@ -100,7 +100,7 @@ SPECS = {
 )
 def test_solutions_errors_and_reliabilities(tables, tmp_path, monkeypatch, name, inbreeding):
     """Where inbreeding is ignored the diagonal of A22 is not all 1 + F."""
-    monkeypatch.setattr("mmgibbs.data.genomic_relationships.COLUMNS", 7)
+    monkeypatch.setattr("mmgibbs.data.relationships_by_core.COLUMNS", 7)
     found = run(tables, tmp_path / "products", SPECS[name], inbreeding=inbreeding)
     formed(monkeypatch)
     expected = run(tables, tmp_path / "matrix", SPECS[name], inbreeding=inbreeding)
