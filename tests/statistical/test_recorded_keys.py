@@ -83,7 +83,10 @@ def test_no_two_draws_of_a_run_share_a_key(name):
     overlaps = find_overlaps(record({name: TEXTS[name]}, compiler())[name])
     purposes = overlaps[:, 2] >> 24
     is_start = (purposes == purpose.PREDICTED) & (overlaps[:, 0] == 0)  # each chain of a process has one
-    assert overlaps[~np.isin(purposes, MADE_ANEW) & ~is_start].tolist() == []
+    # A block of one effect makes all normals of its levels and takes those of its own component: tests/parity holds
+    # its draws equal to those of the serial engine.
+    made_anew = [*MADE_ANEW, purpose.LOCATION] if "partition=effect" in name else MADE_ANEW
+    assert overlaps[~np.isin(purposes, made_anew) & ~is_start].tolist() == []
 
 
 def test_every_purpose_is_among_them():
