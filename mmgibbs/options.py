@@ -8,6 +8,8 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from mmgibbs.genotypes.formats import FORMATS
+
 BAD_INPUT = 2  # the exit code where the input cannot be used
 COLUMNS = 100  # of descriptions, which argparse does not wrap
 
@@ -117,7 +119,8 @@ def add_escape_formulas(parser: argparse.ArgumentParser) -> None:
 
 def add_genotypes(parser: Parser) -> None:
     """Keys of `data.genotypes` for a file of genotypes that a command names."""
-    parser.add_argument("--format", help="plink, pgen, vcf, hapmap, blupf90 or table, if the file does not show it")
+    *formats, last = FORMATS
+    parser.add_argument("--format", help=f"{', '.join(formats)} or {last}, if the file does not show it")
     parser.add_argument("--map", metavar="FILE", help="file with the names of the SNPs, if the genotypes have none")
     parser.add_argument(
         "--animals", metavar="FILE", help="the .fam of a .bed or the .psam of a .pgen, if it has another name"

@@ -10,22 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Discriminator, Field, Tag
 
 from mmgibbs.config.fields import NUMBER, Cell, Choice, Column, FilePath, Section, Separator, Share, Some
 from mmgibbs.config.messages import Expected
+from mmgibbs.genotypes.formats import FORMATS, Format
 
-FORMATS = {  # how files of each are called; the first ending of those that belong together is that of `file`
-    "plink": (".bed",),
-    "pgen": (".pgen",),
-    "vcf": (".vcf", ".vcf.gz", ".bcf"),
-    "hapmap": (".hmp.txt", ".hmp.txt.gz", ".hmp"),
-    "blupf90": (),  # any name: known by its lines
-    "table": (".csv", ".tsv", ".parquet", ".arrow", ".feather"),
-}
-BESIDE = {"plink": (".bim", ".fam"), "pgen": (".pvar", ".psam")}  # map and animals, in files of the same name
+if TYPE_CHECKING:
+    FormatName = str
+else:  # made of FORMATS, so that a new format is one line there
+    FormatName = Choice[Literal[("auto", *FORMATS)]]
+_IN_FILES = [format for format in FORMATS.values() if format.map]
+_NAMES = " and ".join(format.endings[0] for format in _IN_FILES)
+_ANIMALS = " or ".join(format.animals for format in _IN_FILES)
 
 
 def word_or_path(value: object) -> str:
@@ -79,14 +78,21 @@ class Genotypes(Section):
     file: FilePath
     """The file of genotypes."""
 
-    format: Choice[Literal["auto", "plink", "pgen", "vcf", "hapmap", "blupf90", "table"]] = "auto"
+    format: FormatName = "auto"
     """Format of the file; auto: known by its name or its first line."""
 
-    map: FilePath | None = None
-    """File of the SNPs with chromosome and position. Default for .bed and .pgen: the file of the same name."""
+    map: Annotated[
+        FilePath | None,
+        Field(
+            description="File of the SNPs with chromosome and position. "
+            f"Default for {_NAMES}: the file of the same name."
+        ),
+    ] = None
 
-    animals: FilePath | None = None
-    """File of the animals. Default for .bed and .pgen: the .fam or .psam of the same name."""
+    animals: Annotated[
+        FilePath | None,
+        Field(description=f"File of the animals. Default for {_NAMES}: the {_ANIMALS} of the same name."),
+    ] = None
 
     id: Column | None = None
     """Column of a table that has the ids of the animals. Default: the first, or IID where families (FID) or numbers of
@@ -122,11 +128,12 @@ class Genotypes(Section):
 
     def completed(self) -> Self:
         """With the files beside it, where the format has some and the analysis does not name them."""
-        beside = BESIDE.get(self.chosen_format or "", (None, None))
+        format = FORMATS.get(self.chosen_format or "", Format())
+        beside = {"map": format.map, "animals": format.animals}
         completed = {
             key: self.file.with_suffix(ending)
-            for key, ending in zip(("map", "animals"), beside, strict=True)
-            if ending is not None and getattr(self, key) is None
+            for key, ending in beside.items()
+            if ending and getattr(self, key) is None
         }
         return self.model_copy(update=completed)
 
@@ -136,4 +143,4 @@ class Genotypes(Section):
         if self.format != "auto":
             return self.format
         name = self.file.name.lower()
-        return next((format for format, endings in FORMATS.items() if name.endswith(tuple(endings))), None)
+        return next((format for format, of in FORMATS.items() if name.endswith(of.endings)), None)

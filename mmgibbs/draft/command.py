@@ -19,9 +19,7 @@ from mmgibbs.options import (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("phenotypes", help="the table of records: csv, tsv, white-space separated, parquet or arrow")
     parser.add_argument("--pedigree", metavar="FILE", help="the table of animals with their sires and dams")
-    parser.add_argument(
-        "--genotypes", metavar="FILE", help="the file of genotypes: .bed, .pgen, .vcf, HapMap, BLUPF90 or table"
-    )
+    parser.add_argument("--genotypes", metavar="FILE", help="the file of genotypes, in any format of data.genotypes")
     for option, table in (("--widths", "records"), ("--pedigree-widths", "pedigree")):
         parser.add_argument(
             option,

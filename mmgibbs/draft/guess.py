@@ -48,6 +48,7 @@ from mmgibbs.draft.unknown_parents import (
 )
 from mmgibbs.draft.wide import SetAside, choose_names, split_columns
 from mmgibbs.errors import ConfigError, DataError, option_name
+from mmgibbs.genotypes.formats import FORMATS
 from pedigree.contents import ENCODING
 from pedigree.errors import PedigreeError, TableError, UnknownColumns
 from pedigree.group_names import GROUP_PARENTS
@@ -213,20 +214,17 @@ def guess(
     _random_for_liabilities(out)
     if genotyped is not None:
         out.genotypes, out.genotyped = genotypes, _count_genotyped(genotyped, animals)
-        out.kind_of_genotypes = "" if genotypes is None else _GENOTYPES.get(format_of_content(genotypes), "")
+        out.kind_of_genotypes = "" if genotypes is None else FORMATS[format_of_content(genotypes)].label
     return out
 
 
 # ------------------------------------------------------------------------------------------------ tables
 
 
-_GENOTYPES = {"hapmap": "HapMap", "vcf": "VCF", "plink": "PLINK", "pgen": "PLINK 2"}  # known by their first bytes
-
-
 def _refuse_genotypes(path: Path) -> None:
     """DataError where the table of records is a file of genotypes."""
-    kind = _GENOTYPES.get(format_of_content(path)) if path.is_file() else None
-    if kind is not None:
+    kind = FORMATS[format_of_content(path)].label if path.is_file() else ""
+    if kind:
         raise DataError(
             f"{path.name}: is a {kind} file of genotypes, needed the table of records; genotypes are named by "
             f"{option_name('genotypes')}"

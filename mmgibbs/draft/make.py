@@ -79,7 +79,7 @@ def init(
     pedigree : str or path, optional
         Table of animals with their sires and dams.
     genotypes : str or path, optional
-        File of genotypes: .bed, .pgen, .vcf, HapMap, BLUPF90 or table.
+        File of genotypes, in any format of ``data.genotypes``.
     traits : str or sequence of str, optional
         Columns to analyse. By default they are guessed.
     output : str or path, default 'analysis.yaml'

@@ -6,13 +6,21 @@ Lines are read in place, so that a file of 50,000 animals and 50,000 SNPs needs 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from mmgibbs.config.genotypes import Genotypes
-from mmgibbs.data.genotypes.file_format import BYTE_ORDER_MARK, GZIP, HEAD_BYTES, GenotypeFile, snp_table
+from mmgibbs.data.genotypes.file_format import (
+    BYTE_ORDER_MARK,
+    GZIP,
+    HEAD_BYTES,
+    GenotypeFile,
+    first_line,
+    snp_table,
+)
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.reading import LINE_END, pack_digits, split_lines
@@ -24,7 +32,13 @@ from pedigree.tables import quoted
 _CARRIAGE_RETURN = 13
 
 
-def read(genotypes: Genotypes) -> GenotypeFile:
+def matches(head: bytes) -> bool:
+    """Whether the first line of a file that begins with these bytes is an id and a string of digits."""
+    fields = first_line(head).split()
+    return len(fields) == 2 and fields[1].isdigit()
+
+
+def read(genotypes: Genotypes, traits: Collection[str] = ()) -> GenotypeFile:
     """Raises DataError for lines that are no id and string, strings of other lengths, and other digits: by line."""
     path = genotypes.file
     content = _content(path)

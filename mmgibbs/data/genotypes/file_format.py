@@ -6,20 +6,22 @@ An opened file of genotypes, whatever its format: who, which SNPs, and blocks of
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from mmgibbs.config.genotypes import BESIDE, Genotypes
+from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.data.genotypes.map_file import with_map
 from mmgibbs.data.genotypes.snps import HOW, known_chromosomes, known_positions, name_snps, unknown_chromosomes_note
 from mmgibbs.data.phenotypes import SHOWN, refuse_rows
 from mmgibbs.errors import DataError
+from mmgibbs.genotypes.formats import FORMATS
 from mmgibbs.genotypes.store import GenotypeSource
 from pedigree.tables import counted, quoted
 
@@ -41,26 +43,19 @@ def read_head(path: Path) -> bytes:
 
 
 def format_of_content(path: Path) -> str:
-    """Return the format by the first bytes; 'table' where they are those of no other.
-
-    BLUPF90 has an id and a string of digits on its first line, HapMap the columns rs#, alleles, chrom, pos.
-    """
+    """Return the format by the first bytes; 'table' where they are those of no other."""
     head = read_head(path)
-    if head.startswith(b"\x6c\x1b"):
-        return "pgen" if head[2:3] > b"\x01" else "plink"
-    if head.startswith((b"##fileformat=VCF", b"BCF\x02")):
-        return "vcf"
-    line = head.removeprefix(BYTE_ORDER_MARK).replace(b"\r", b"\n").lstrip().split(b"\n", 1)[0]
-    if is_hapmap_header(line.decode(errors="replace")):
-        return "hapmap"
-    fields = line.split()
-    return "blupf90" if len(fields) == 2 and fields[1].isdigit() else "table"
+    return next(format for format in FORMATS if _reader(format).matches(head))
 
 
-def is_hapmap_header(line: str) -> bool:
-    """Whether a line is the header of a HapMap file, however its fields are separated."""
-    fields = line.replace(",", " ").replace(";", " ").replace('"', " ").lower().split()[:4]
-    return len(fields) == 4 and fields[0] in ("rs#", "rs") and fields[1:] == ["alleles", "chrom", "pos"]
+def first_line(head: bytes) -> bytes:
+    """The first line that is not blank, of a file that begins with these bytes."""
+    return head.removeprefix(BYTE_ORDER_MARK).replace(b"\r", b"\n").lstrip().split(b"\n", 1)[0]
+
+
+def _reader(format: str) -> Any:
+    """The module with `matches` and `read`."""
+    return import_module(f"mmgibbs.data.genotypes.{format}")
 
 
 # Columns of `GenotypeFile.snps`; null where a file does not say.
@@ -70,14 +65,6 @@ SNP_COLUMNS: dict[str, type[pl.DataType]] = {
     "position": pl.Float64,  # in the unit of the file; base pairs as a rule
     "counted": pl.String,  # the allele whose copies are counted
     "other": pl.String,
-}
-READERS = {  # format -> module here, whose `read(genotypes)` returns a GenotypeFile
-    "plink": "plink",
-    "pgen": "pgen",
-    "vcf": "vcf",
-    "hapmap": "hapmap",
-    "blupf90": "blupf90",
-    "table": "table",
 }
 
 
@@ -121,7 +108,7 @@ def open_genotypes(genotypes: Genotypes, traits: Collection[str] = ()) -> Genoty
     except OSError as error:
         raise DataError(f"{error.filename or path}: cannot be read: {error.strerror or error}") from None
     file = replace(file, ids=file.ids.str.strip_chars())
-    own_map = BESIDE.get(format, ("", ""))[0]  # read with the genotypes
+    own_map = FORMATS[format].map  # read with the genotypes
     if genotypes.map is not None and genotypes.map.suffix != own_map:
         file = with_map(file, genotypes.map)
     _refuse_animals(file)
@@ -131,11 +118,10 @@ def open_genotypes(genotypes: Genotypes, traits: Collection[str] = ()) -> Genoty
 def _read(genotypes: Genotypes, traits: Collection[str]) -> tuple[GenotypeFile, str]:
     """The file and its format."""
     format = genotypes.chosen_format
-    if format is None or (format == "table" and genotypes.format == "auto"):
+    if format is None or (genotypes.format == "auto" and not FORMATS[format].label):
         of_content = format_of_content(genotypes.file)
-        format = of_content if format is None or of_content == "hapmap" else format
-    read: Callable[..., GenotypeFile] = import_module(f"mmgibbs.data.genotypes.{READERS[format]}").read
-    return (read(genotypes, traits) if format == "table" else read(genotypes)), format
+        format = of_content if format is None or FORMATS[of_content].label else format
+    return _reader(format).read(genotypes, traits), format
 
 
 def snp_table(**columns: Sequence | pl.Series | None) -> pl.DataFrame:

@@ -8,6 +8,7 @@ missing). The second of the `alleles` is counted.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from itertools import product
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config.genotypes import Genotypes
-from mmgibbs.data.genotypes.file_format import GenotypeFile, is_hapmap_header, snp_table
+from mmgibbs.data.genotypes.file_format import GenotypeFile, first_line, snp_table
 from mmgibbs.data.genotypes.map_file import parse_positions
 from mmgibbs.data.phenotypes import SHOWN, refuse_rows
 from mmgibbs.errors import DataError
@@ -39,7 +40,18 @@ MISSING, _NO_GENOTYPE = 3, 255
 _CODE_UNKNOWN = len(_BASES) ** 2  # after the numbers of pairs of bases
 
 
-def read(genotypes: Genotypes) -> GenotypeFile:
+def matches(head: bytes) -> bool:
+    """Whether a file that begins with these bytes is a HapMap file: rs#, alleles, chrom, pos."""
+    return _is_header(first_line(head).decode(errors="replace"))
+
+
+def _is_header(line: str) -> bool:
+    """Whether a line is the header of a HapMap file, however its fields are separated."""
+    fields = line.replace(",", " ").replace(";", " ").replace('"', " ").lower().split()[:4]
+    return len(fields) == 4 and fields[0] in ("rs#", "rs") and fields[1:] == ["alleles", "chrom", "pos"]
+
+
+def read(genotypes: Genotypes, traits: Collection[str] = ()) -> GenotypeFile:
     """SNPs of more than two alleles are left out and counted; genotypes with one known letter of two are missing.
 
     Raises DataError for columns other than those of HapMap, and by row and animal for a genotype that is none, or has
@@ -82,7 +94,7 @@ class _Reading(NamedTuple):
 
 def _count_descriptions(table: Table) -> int:
     """How many columns stand before the animals."""
-    if not is_hapmap_header("\t".join(table.names[:4])):
+    if not _is_header("\t".join(table.names[:4])):
         shown = ", ".join(quoted(name) for name in table.names[:4])
         raise DataError(
             f"{table.name}: begins with the columns {shown}; needed rs#, alleles, chrom, pos, as in a HapMap file"

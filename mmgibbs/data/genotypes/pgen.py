@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import polars as pl
 from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.data.genotypes.file_format import GenotypeFile, optional_library, snp_table
 from mmgibbs.data.genotypes.map_file import parse_positions
+from mmgibbs.data.genotypes.plink import MAGIC, SNP_MAJOR
 from mmgibbs.data.phenotypes import SHOWN, refuse_rows
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.store import GenotypeSource
@@ -48,7 +50,12 @@ class PgenSource(GenotypeSource):
         return np.where(calls == _MISSING, 3, calls).astype(np.uint8)
 
 
-def read(genotypes: Genotypes) -> GenotypeFile:
+def matches(head: bytes) -> bool:
+    """Whether a file that begins with these bytes is a .pgen: those of a .bed, with another third byte."""
+    return head.startswith(MAGIC) and head[2:3] > bytes([SNP_MAJOR])
+
+
+def read(genotypes: Genotypes, traits: Collection[str] = ()) -> GenotypeFile:
     """Raises DataError without pgenlib, and where the three files do not fit together or one is damaged."""
     pgenlib = optional_library("pgenlib", "genotypes", f"{genotypes.file.name} (PLINK 2)")
     pgen, pvar = genotypes.file, genotypes.map

@@ -7,6 +7,7 @@ two copies of A1 (fifth column of the .bim), 10 one, 11 none, 01 missing. Copies
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -62,7 +63,12 @@ class BedSource(GenotypeSource):
         return out
 
 
-def read(genotypes: Genotypes) -> GenotypeFile:
+def matches(head: bytes) -> bool:
+    """Whether a file that begins with these bytes is a .bed."""
+    return head.startswith(MAGIC) and head[2:3] <= bytes([SNP_MAJOR])
+
+
+def read(genotypes: Genotypes, traits: Collection[str] = ()) -> GenotypeFile:
     """Raises DataError where the three files do not fit together, or the .bed is not what its name says."""
     bed, bim = genotypes.file, genotypes.map
     if bim is None or bim.suffix != ".bim":

@@ -289,6 +289,11 @@ class TableSource(GenotypeSource):
         return np.concatenate([dosages(piece) for piece in parts] if self.real_valued else parts)
 
 
+def matches(head: bytes) -> bool:
+    """True: whatever no other format is."""
+    return True
+
+
 def read(genotypes: Genotypes, traits: Collection[str] = ()) -> GenotypeFile:
     """Raises DataError for a value that is no number from 0 to 2 and not missing: by row and column.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import compress, product
@@ -49,7 +49,12 @@ _REASONS = (  # genotypes that are there and are taken as missing
 _HALF, _HAPLOID, _POLYPLOID, _WITH_UNNAMED = 1, 2, 3, 4  # their places, from 1
 
 
-def read(genotypes: Genotypes) -> GenotypeFile:
+def matches(head: bytes) -> bool:
+    """Whether a file that begins with these bytes is a VCF or BCF."""
+    return head.startswith((b"##fileformat=VCF", b"BCF\x02"))
+
+
+def read(genotypes: Genotypes, traits: Collection[str] = ()) -> GenotypeFile:
     """Sites without GT, and those of more than two alleles, are left out and counted; genotypes that are not two known
     alleles are missing.
 
