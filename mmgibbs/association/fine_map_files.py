@@ -13,7 +13,7 @@ import polars as pl
 import yaml
 
 from mmgibbs.errors import ConfigError, option, option_name
-from mmgibbs.machine.files import WORK, remove_files, remove_folder, replaced_file
+from mmgibbs.machine.files import REPLACED, WORK, remove_files, remove_folder, replaced_file
 from mmgibbs.machine.output_places import OutputKind, check_output_folder, list_names, name_some
 from mmgibbs.results.checksums import record_with_checksum
 from mmgibbs.results.csv_files import csv_writer
@@ -43,8 +43,8 @@ class FineMapFolder:
     def write_draft(self, analysis: Mapping[str, Any], snps: pl.DataFrame, identity: Mapping[str, Any]) -> Path:
         """Write the drafted analysis and its SNPs into `work`, and what they are of; return the analysis file."""
         self.work.mkdir(parents=True, exist_ok=True)
-        what = json.dumps(identity, indent=2, default=str) + "\n"
-        for name, content in {DRAFT: what, **_draft_contents(analysis, snps)}.items():
+        identity_text = json.dumps(identity, indent=2, default=str) + "\n"
+        for name, content in {DRAFT: identity_text, **_draft_contents(analysis, snps)}.items():
             with replaced_file(self.work / name) as path:
                 write_file(path, content, False)
         return self.work / ANALYSIS
@@ -104,11 +104,13 @@ def _refuse_other_files(path: Path, directory: Path) -> None:
     """Neither the run that is replaced nor the work that is removed may have files of others in it."""
     work = path / CHECKPOINT
     strange = {f"{CHECKPOINT}/{name}" for name in list_names(work) if not _is_draft(name) and name != RUN}
-    for run in (path / RUN, work / RUN):
+    replaced = path / WORK
+    for run in (path / RUN, work / RUN, replaced / RUN, replaced / REPLACED / RUN):
         if run.is_symlink():
             raise ConfigError(f"{KIND.place_name}: '{directory}' has a link in place of its run; choose another one")
-        left = list_names(run) - RUN_FOLDER.list_written(run) - {LOCK, WORK}
-        strange |= {f"{run.relative_to(path).as_posix()}/{name}" for name in left}
+        unknown = list_names(run) - RUN_FOLDER.list_written(run) - {LOCK, WORK}
+        unknown |= {f"{WORK}/{name}" for name in RUN_FOLDER.list_strange(run)}
+        strange |= {f"{run.relative_to(path).as_posix()}/{name}" for name in unknown}
     if strange:
         raise ConfigError(
             f"{KIND.place_name}: '{directory}' holds other files ({name_some(strange)}); choose another one, or move "

@@ -44,6 +44,11 @@ class OutputKind:
     def place_name(self) -> str:
         return self.place or option_name("output")
 
+    @property
+    def prepared(self) -> frozenset[str]:
+        """Names that the command may have left within WORK."""
+        return self.files
+
     def list_written(self, folder: Path) -> set[str]:
         """Names of the files in a folder that an earlier command of this kind wrote, by its record.
 
@@ -55,6 +60,11 @@ class OutputKind:
             names |= _read_manifest(place / self.record) & self.files
         return {name for name in names if os.path.lexists(folder / name)}
 
+    def list_strange(self, folder: Path) -> set[str]:
+        """Names within WORK that no command of this kind left there: all in WORK is removed with the next results."""
+        work = folder / WORK
+        return (list_names(work) - self.prepared - {REPLACED}) | (list_names(work / REPLACED) - self.prepared)
+
     def refuse_others(self, path: Path, written: Collection[str], shown: str) -> None:
         """ConfigError where a folder holds files that no command of this kind wrote, and must not."""
         foreign = list_names(path) - set(written) - self.working - {WORK}
@@ -62,7 +72,7 @@ class OutputKind:
             raise ConfigError(f"{shown} holds other files ({name_some(foreign)}); choose another one")
 
     def describe_earlier(self, written: Collection[str]) -> str:
-        """What a folder holds that is not replaced without being asked for, and what to do."""
+        """Message about earlier results that are not replaced without being asked for."""
         return f"holds {self.what} ({name_some(written)}); choose another one"
 
 
@@ -74,8 +84,10 @@ def list_names(folder: Path) -> set[str]:
 
 
 def name_results_folder(directory: str | os.PathLike, ending: str) -> str:
-    """Name of a folder of results beside that of the run that they are of."""
-    return f"{os.fspath(directory).rstrip('/' + os.sep)}-{ending}"
+    """Return the name of a folder of results beside the folder that they come from."""
+    path = Path(directory)
+    path = path.resolve() if path.name in ("", "..") else path
+    return os.fspath(path.with_name(f"{path.name}-{ending}"))
 
 
 def check_output_folder(
@@ -107,7 +119,10 @@ def refuse_foreign(path: Path, kind: OutputKind, written: Collection[str], shown
             f"{shown} holds {name_some(foreign)}, which no {kind.record} lists as {kind.what}; choose another one, "
             "or move that file"
         )
-    strange = list_names(path / WORK) - kind.files - {REPLACED}
+    work = path / WORK
+    if os.path.lexists(work) and not work.is_dir():
+        raise ConfigError(f"{shown} holds {WORK}, which no command wrote; choose another one, or move that file")
+    strange = kind.list_strange(path)
     if strange:
         raise ConfigError(f"{shown}: its folder {WORK} holds other files ({name_some(strange)}); choose another one")
 

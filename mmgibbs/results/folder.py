@@ -1,13 +1,13 @@
-"""The run folder. Its files are written under another name and renamed, run.json last:
-where that is there, the run is complete.
+"""The run folder. Its files are prepared in a folder within it and then take their places, run.json last.
+
+A folder with run.json is complete.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Mapping
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +76,11 @@ _CHECKPOINT = re.compile(r"\.?(run|reml|chains|chain-\d+)(\.previous|\.\d+)?\.np
 class RunKind(OutputKind):
     """The kind of run folders, which hold files that no record lists while a run works."""
 
+    @property
+    def prepared(self) -> frozenset[str]:
+        """Names of results: the log and checkpoints are written in the folder itself."""
+        return self.files - WORKING
+
     def list_written(self, folder: Path) -> set[str]:
         """Names in a folder that runs wrote: results by run.json, pages and the log by their content, and checkpoints.
 
@@ -94,7 +99,7 @@ class RunKind(OutputKind):
         return {name for name in names if os.path.lexists(folder / name)}
 
     def refuse_others(self, path: Path, written: Collection[str], shown: str) -> None:
-        """ConfigError where the lock is none, or a folder without a run holds anything."""
+        """ConfigError where .lock is a file that no run wrote, or a folder without a run holds any file."""
         if not _is_lock(path / LOCK):
             raise ConfigError(f"{shown} holds {LOCK}, which no run wrote; choose another directory, or move that file")
         # an empty folder of that name may be the user's
@@ -106,11 +111,16 @@ class RunKind(OutputKind):
             )
 
     def describe_earlier(self, written: Collection[str]) -> str:
+        """Message about a run that is not replaced without being asked for."""
         return "exists and holds a run; choose another directory"
 
 
-RUN_FOLDER = RunKind(RECORD, CONTENTS - {WORK}, "a run", frozenset({LOCK}), is_alone=False, place="output.directory")
-check_run_directory = partial(check_output_folder, RUN_FOLDER)  # before any work is done
+RUN_FOLDER = RunKind(RECORD, CONTENTS - {WORK}, "a run", frozenset({LOCK}), place="output.directory")
+
+
+def check_run_directory(directory: str | os.PathLike, overwrite: bool = False, inputs: Iterable[object] = ()) -> Path:
+    """Return the absolute path of a run folder that may be written; see `check_output_folder`."""
+    return check_output_folder(RUN_FOLDER, directory, overwrite, inputs)
 
 
 def _last_listed(log: Path) -> set[str]:
@@ -139,7 +149,7 @@ def write_run_folder(
     """Write summary, solutions, draws.nc and run.json into `directory`, and return its absolute path.
 
     run: what run.json holds; the names of the files written are added as `files`, their checksums as `checksums`, and
-    a note where the csv of the solutions was left out. draws: the arguments of `chains.summary.write_draws` but its
+    a note where the csv of the solutions was left out. draws: the arguments of `posterior.summary.write_draws` but its
     path. extra: file name -> function that writes it. csv: 'auto' (solutions of at most a million rows) | 'always' |
     'never'; escaped: see csv_files.py. With `overwrite` an earlier run is replaced once the new one is complete;
     checkpoints, the log, and files that are not of a run are kept.

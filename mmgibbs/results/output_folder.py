@@ -17,7 +17,7 @@ from mmgibbs.results.checksums import CHECKSUMS, record_with_checksum
 from mmgibbs.results.csv_files import write_csv
 from mmgibbs.results.plain_values import plain
 
-# Of a file: its table, written in the format of its ending; its text; or what writes it. None: there is no such file
+# Of a file: its table, as csv or parquet by its ending; its text; or a function that writes it. None: no such file
 Content = pl.DataFrame | str | Callable[[Path], object] | None
 
 
@@ -48,8 +48,10 @@ def write_file(path: Path, content: Content, escaped: bool) -> None:
         path.write_text(content, encoding="utf-8")
     elif isinstance(content, pl.DataFrame) and path.suffix == ".parquet":
         content.write_parquet(path)
-    elif isinstance(content, pl.DataFrame):
+    elif isinstance(content, pl.DataFrame) and path.suffix == ".csv":
         write_csv(content, path, escaped)
+    elif isinstance(content, pl.DataFrame):
+        raise ValueError(f"expected a table's file to end in .csv or .parquet, got {path.name}")
     elif content is not None:
         content(path)
 

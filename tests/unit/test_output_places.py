@@ -16,6 +16,7 @@ from helpers.selection import first
 
 from mmgibbs.cli import _COMMANDS, main
 from mmgibbs.errors import ConfigError
+from mmgibbs.machine.output_places import name_results_folder
 from mmgibbs.results.folder import check_run_directory
 
 PARAMETERS = (
@@ -263,6 +264,28 @@ def test_a_run_whose_record_is_damaged_can_be_replaced(place, capsys):
     assert main(["run", "a.yaml", "--no-report", "--quiet", "--overwrite"]) in (0, None), capsys.readouterr().err
     assert json.loads((place / "run" / "run.json").read_text())["files"]
     assert (place / "run" / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", [".writing/replaced/mine.csv", ".writing/checkpoint/mine.csv", ".writing"])
+def test_files_of_the_user_where_results_are_prepared_are_refused(name, tmp_path):
+    """All in .writing is removed when results take their places."""
+    file = tmp_path / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("mine")
+    shown = ".writing, which no command wrote" if name == ".writing" else "its folder .writing holds other files"
+    with pytest.raises(ConfigError, match=shown):
+        check_run_directory(tmp_path, overwrite=True)
+    assert file.read_text() == "mine"
+
+
+def test_a_folder_of_results_is_beside_its_run_also_for_the_current_folder(tmp_path, monkeypatch):
+    run = tmp_path / "run"
+    (run / "sub").mkdir(parents=True)
+    assert name_results_folder("run/", "gwas") == "run-gwas"
+    monkeypatch.chdir(run)
+    assert name_results_folder(".", "gwas") == f"{run}-gwas"
+    monkeypatch.chdir(run / "sub")
+    assert name_results_folder("..", "gwas") == f"{run}-gwas"
 
 
 def test_what_no_run_has_written_stays(tmp_path):

@@ -155,12 +155,15 @@ def test_the_run_of_a_fine_mapping_names_its_files_where_they_are(made):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["notes.txt", "run/notes.txt", "checkpoint/notes.txt"])
+@pytest.mark.parametrize(
+    "name", ["notes.txt", "run/notes.txt", "checkpoint/notes.txt", "run/.writing/notes.txt", ".writing/run/notes.txt"]
+)
 def test_files_of_the_user_are_not_removed(name, kept):
-    (kept / "fine" / name).parent.mkdir(exist_ok=True)
+    (kept / "fine" / name).parent.mkdir(parents=True, exist_ok=True)
     (kept / "fine" / name).write_text("mine")
     before = contents(kept / "fine")
     with pytest.raises(ConfigError, match=rf"holds other files \({name}\)"):
         mmgibbs.finemap(kept / "gwas", kept / "fine", overrides=SHORT, overwrite=True, progress=False)
     assert contents(kept / "fine") == before
-    shutil.rmtree(kept / "fine" / "checkpoint", ignore_errors=True)
+    for made in ("checkpoint", ".writing", "run/.writing"):
+        shutil.rmtree(kept / "fine" / made, ignore_errors=True)

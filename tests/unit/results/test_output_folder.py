@@ -3,11 +3,12 @@
 import json
 import os
 
+import polars as pl
 import pytest
 
 from mmgibbs.machine.files import WORK
 from mmgibbs.machine.output_places import OutputKind
-from mmgibbs.results.output_folder import write_files
+from mmgibbs.results.output_folder import write_file, write_files
 
 KIND = OutputKind("record.json", frozenset({"a.csv", "b.csv", "page.html", "record.json"}), "a test")
 
@@ -58,3 +59,19 @@ def test_an_end_at_any_change_leaves_a_folder_that_can_be_written(number, tmp_pa
     record = json.loads((folder / "record.json").read_text())
     assert record["number"] == 3 and (folder / "notes.txt").read_text() == "mine"
     assert set(names(folder)) == {"b.csv", "notes.txt", "record.json"} and WORK not in names(folder)
+
+
+def test_a_file_is_written_as_its_content_and_ending_say(tmp_path):
+    table = pl.DataFrame({"id": ["=1", "b"]})
+    contents = {"a.csv": table, "a.parquet": table, "a.html": "text", "none.csv": None}
+    for name, content in contents.items():
+        write_file(tmp_path / name, content, escaped=True)
+    assert names(tmp_path) == ["a.csv", "a.html", "a.parquet"]
+    assert (tmp_path / "a.csv").read_text() == "id\n'=1\nb\n" and (tmp_path / "a.html").read_text() == "text"
+    assert pl.read_parquet(tmp_path / "a.parquet").equals(table)
+
+
+def test_a_table_with_another_ending_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"expected a table's file to end in .csv or .parquet, got a.txt"):
+        write_file(tmp_path / "a.txt", pl.DataFrame({"id": ["a"]}), escaped=False)
+    assert names(tmp_path) == []
