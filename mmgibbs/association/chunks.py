@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -15,12 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-import mmgibbs
-from mmgibbs.config.genotypes import Genotypes
-from mmgibbs.data.genotypes.file_format import GenotypeFile
 from mmgibbs.data.levels import natural
 from mmgibbs.errors import ConfigError, Stopped, option, option_name
-from mmgibbs.machine.files import remove_files, replaced_file, sha256_of_file
+from mmgibbs.machine.files import remove_files, replaced_file
 from mmgibbs.machine.output_places import list_names, name_some
 from mmgibbs.machine.signals import StopSignals
 
@@ -53,22 +49,6 @@ def plan_chunks(chromosome: pl.Series, is_left_out: bool) -> list[Chunk]:
         for first in range(0, snps.size, CHUNK_SNPS):
             chunks.append(Chunk(f"snps-{len(chunks):06d}", model, snps[first : first + CHUNK_SNPS]))
     return chunks
-
-
-def fingerprint_scan(run: Path, file: GenotypeFile, section: Genotypes, options: Mapping[str, Any]) -> dict[str, Any]:
-    """What the results of a scan depend on, by which scans are told apart: the run, the genotypes, their animals and
-    SNPs, the options and the version of the program. run: its folder."""
-    names = hashlib.sha256("\n".join(file.ids.to_list()).encode())
-    for column in file.snps.iter_columns():
-        names.update("\n".join(column.cast(str).fill_null("").to_list()).encode())
-    return {
-        "version": mmgibbs.__version__,
-        "run": sha256_of_file(run / "run.json"),
-        "variances": sha256_of_file(run / "summary.parquet"),
-        "genotypes": sha256_of_file(section.file),
-        "animals and SNPs": names.hexdigest(),
-        **options,
-    }
 
 
 def refuse_unfinished(directory: str | os.PathLike, is_replaced: bool) -> None:

@@ -22,8 +22,8 @@ import numpy as np
 import polars as pl
 
 import mmgibbs
-from mmgibbs.association.chunks import fingerprint_scan
 from mmgibbs.association.fine_map_files import RUN, SNPS, FineMapFolder, open_folder
+from mmgibbs.association.fingerprint import fingerprint_scan
 from mmgibbs.association.regions import make_regions, snps_of_region
 from mmgibbs.association.results import FineMap
 from mmgibbs.association.tables import trait_columns

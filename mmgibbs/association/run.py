@@ -13,7 +13,8 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.association.animals import Animals, match_animals, open_tested_genotypes
-from mmgibbs.association.chunks import EVERY, FOLDER, Checkpoint, fingerprint_scan, plan_chunks, refuse_unfinished
+from mmgibbs.association.chunks import EVERY, FOLDER, Checkpoint, plan_chunks, refuse_unfinished
+from mmgibbs.association.fingerprint import fingerprint_scan
 from mmgibbs.association.projection import Projection
 from mmgibbs.association.regions import flank_of_width, make_regions
 from mmgibbs.association.results import Association, list_tests

@@ -50,7 +50,7 @@ from mmgibbs.posterior.variance_shares import (
     direct_component,
     random_components,
 )
-from mmgibbs.results.tables import ExtremeLevels
+from mmgibbs.results.predictive import ExtremeLevels
 
 
 def observed_scales(

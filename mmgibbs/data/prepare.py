@@ -29,7 +29,6 @@ from mmgibbs.data.kin import (
 )
 from mmgibbs.data.levels import natural_order
 from mmgibbs.data.markers import MarkerLabels, drop_ungenotyped_records, marker_terms
-from mmgibbs.data.metafounders import with_gamma
 from mmgibbs.data.phenotypes import Phenotypes, read_phenotypes
 from mmgibbs.data.prepared import LevelLabels, Prepared
 from mmgibbs.data.random import (
@@ -45,6 +44,7 @@ from mmgibbs.data.record_checks import (
     warn_of_other_parents,
     warn_of_repeated_records,
 )
+from mmgibbs.data.relationship_files import with_gamma
 from mmgibbs.data.relationships import Kin
 from mmgibbs.data.residuals import PATH as RESIDUAL_PATH
 from mmgibbs.data.residuals import correlated_residuals, residual_classes

@@ -19,9 +19,9 @@ from mmgibbs.config.relationships import File, Identity, Pedigree
 from mmgibbs.config.smooth_relationships import Autoregression, RandomWalk, Spline
 from mmgibbs.data.autoregression import build_autoregression
 from mmgibbs.data.genomic_relationships import build_genomic_matrix, single_step
-from mmgibbs.data.metafounders import not_inverted, read_relationship
 from mmgibbs.data.prepared import LevelLabels
 from mmgibbs.data.random_walks import build_random_walk, missing_polynomial, unwritten_curves
+from mmgibbs.data.relationship_files import not_inverted, read_relationship
 from mmgibbs.data.relationships_by_core import genomic_by_core, products_suffice, single_step_by_core
 from mmgibbs.data.splines import build_spline, missing_planes
 from mmgibbs.errors import DataError

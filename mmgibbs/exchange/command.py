@@ -46,7 +46,7 @@ def export(args: argparse.Namespace) -> None:
         print(f"written to {folder}")
         return
     if args.format == "draws":
-        from mmgibbs.exchange.exported import export_draws
+        from mmgibbs.exchange.draws_write import export_draws
 
         print(f"written to {export_draws(args.run, args.output, overwrite=args.overwrite)}")
         return

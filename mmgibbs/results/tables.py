@@ -1,4 +1,4 @@
-"""Tables of a run: the summary of the parameters, and the solutions of all levels with their reliability.
+"""Tables of a run: parameters, solutions with their reliability, and animals.
 
     pev         = posterior variance of the effect
     reliability = 1 - pev / ((1 + F) sigma2_u)          accuracy = sqrt(max(reliability, 0))
@@ -9,29 +9,15 @@ Reliability is 1 - PEV / (K_ll variance): K_ll is 1 + F with a pedigree, the dia
 random unknown-parent groups a value is u + Q g of the variance 1 + F + sum_g Q_lg^2; fixed groups have no variance, and
 where their PEV is large the reliability is negative.
 Reliability and accuracy are blank for a user's relationship file, whose diagonal is unknown, and for unknown-parent
-groups. A reliability that Monte Carlo error makes negative is reported as it is (results/tables.py).
+groups. What rounding leaves below 0 is 0. A reliability that Monte Carlo error or an uncertain variance makes negative
+is reported as it is, and warned of where it would be shown as negative: one rule for tables, messages and pages.
 
-Reliabilities of breeding values, and how many of them are negative: one rule for tables, messages and pages.
-
-    reliability = 1 - PEV / prior variance
-
-What rounding leaves below 0 is 0. A reliability that Monte Carlo error or an uncertain variance makes negative is
-reported as it is, and warned of where it would be shown as negative.
-
-animals.parquet: the pedigree in the user's own ids, so that a report can speak of parents and birth years.
-
-genotyped.parquet and relationship_sample.parquet: how the genotyped animals are related, for pictures.
-
-Principal components of all of them, and the genomic relationships of some, ordered by likeness, beside those of the
-pedigree.
-
-What a run says of traits that are not normal beside their parameters: predicted classes, extreme levels.
+animals.parquet is the pedigree in the user's own ids, so that a report can speak of parents and birth years.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -42,8 +28,6 @@ from mmgibbs.models.design import Design
 from mmgibbs.models.labels import numbered
 from mmgibbs.models.terms import Term
 from mmgibbs.posterior.moments import PooledMoments
-from mmgibbs.posterior.predictive import PredictedClasses
-from mmgibbs.results.csv_files import csv_writer
 from mmgibbs.results.relationships import describe_relationships
 from pedigree.read import Pedigree
 
@@ -83,7 +67,7 @@ _TEXT = SOLUTION_COLUMNS[:4]
 
 
 def summary_frame(table: Mapping[str, np.ndarray]) -> pl.DataFrame:
-    """`chains.summary.summary_table` as a frame; NaN becomes blank."""
+    """`posterior.summary.summary_table` as a frame; NaN becomes blank."""
     names = pl.Series("parameter", list(table["parameter"]), dtype=pl.String)
     return pl.DataFrame([names, *(_numbers(c, table[c]) for c in SUMMARY_COLUMNS[1:])])
 
@@ -275,83 +259,3 @@ def animals_frame(pedigree: Pedigree, generations: np.ndarray | None = None) -> 
             **more,
         }
     )
-
-
-COMPONENTS, SAMPLE = "genotyped.parquet", "relationship_sample.parquet"
-
-
-def genotyped_files(
-    ids: pl.Series,
-    scores: np.ndarray,
-    shares: np.ndarray,
-    chosen: Sequence[str],
-    genomic: np.ndarray,
-    pedigree: np.ndarray | None,
-) -> dict[str, Callable[[Path], None]]:
-    """Name -> what writes it. scores (n, k) and shares (k,) of components; relationships among the chosen (m, m), in
-    their order."""
-    components = pl.DataFrame({"animal": ids} | {f"pc_{j + 1}": scores[:, j] for j in range(scores.shape[1])})
-    components = components.with_columns(pl.lit(float(s)).alias(f"share_{j + 1}") for j, s in enumerate(shares))
-    m = len(chosen)
-    sample = pl.DataFrame(
-        {
-            "animal": np.repeat(np.array(chosen, object), m).tolist(),
-            "other": np.tile(np.array(chosen, object), m).tolist(),
-            "genomic": genomic.ravel(),
-            "pedigree": [None] * m**2 if pedigree is None else pedigree.ravel(),
-        },
-        schema_overrides={"pedigree": pl.Float64},
-    )
-    return {COMPONENTS: components.write_parquet, SAMPLE: sample.write_parquet}
-
-
-NAME = "predicted_classes"
-INTERVAL = (2.5, 97.5)  # per cent of the draws
-
-
-@dataclass(frozen=True)
-class ExtremeLevels:
-    """Levels of an effect on a trait whose records all lie in the lowest, or all in the highest category."""
-
-    trait: str
-    effect: str
-    levels: int
-    of: int
-    first: list[str]  # a few of them by name
-
-
-def predicted_frame(
-    classes: Sequence[PredictedClasses], draws: Sequence[np.ndarray], traits: Sequence[str]
-) -> pl.DataFrame:
-    """A row for each trait, class and category: observed share, mean and interval of the predicted one.
-
-    draws: (chains, draws, classes x columns) of each. Of counts the category is blank, and shares are means.
-    """
-    return pl.concat([_frame(of, d, traits[of.trait]) for of, d in zip(classes, draws, strict=True)])
-
-
-def _frame(of: PredictedClasses, draws: np.ndarray, trait: str) -> pl.DataFrame:
-    drawn, k = draws.reshape(-1, draws.shape[-1]), of.columns
-    low, high = np.percentile(drawn, INTERVAL, axis=0)
-    text = lambda values: pl.Series(values, dtype=pl.String)
-    n = len(of.classes)
-    return pl.DataFrame(
-        {
-            "trait": text([trait] * n * k),
-            "effect": text([of.effect or None] * n * k),
-            "level": text([level for level in of.classes for _ in range(k)]),
-            "records": np.repeat(of.sizes, k),
-            "category": text([*of.labels] * n if of.labels else [None] * n),
-            "observed": of.shares(of.observed).ravel(),
-            "predicted": drawn.mean(axis=0),
-            "low": low,
-            "high": high,
-        }
-    )
-
-
-def predicted_files(frame: pl.DataFrame | None, escaped: bool = False) -> dict[str, Callable[[Path], None]]:
-    """File name -> its writer, for `folder.write_run_folder`."""
-    if frame is None:
-        return {}
-    return {f"{NAME}.parquet": frame.write_parquet, f"{NAME}.csv": csv_writer(frame, escaped)}

@@ -11,9 +11,10 @@ import polars as pl
 
 from mmgibbs.build.assemble import Assembled
 from mmgibbs.build.decisions import candidate_ids
+from mmgibbs.build.genotyped import files_of_genotyped
 from mmgibbs.build.pev_samples import error_columns
 from mmgibbs.build.totals import totals_frame
-from mmgibbs.build.windows import files_of_genotyped, files_of_windows
+from mmgibbs.build.windows import files_of_windows
 from mmgibbs.config import Analysis
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.models.labels import component_labels
@@ -37,11 +38,10 @@ from mmgibbs.results.markers import (
     variance_of_missing,
 )
 from mmgibbs.results.means import means_files
+from mmgibbs.results.predictive import predicted_files, predicted_frame
 from mmgibbs.results.tables import (
     LevelColumns,
     animals_file,
-    predicted_files,
-    predicted_frame,
     sd_column,
     solutions_frame,
     summary_frame,

@@ -40,7 +40,8 @@ from mmgibbs.results.reading import read_record
 from mmgibbs.runs.checkpoints import Checkpoints
 from mmgibbs.runs.fingerprint import changes, fingerprint, is_of_files, settings, states_of_files
 from mmgibbs.runs.live import LivePage
-from mmgibbs.runs.log import FolderLock, RunLog
+from mmgibbs.runs.lock import FolderLock
+from mmgibbs.runs.log import RunLog
 from mmgibbs.runs.progress import Console
 from mmgibbs.runs.record import versions
 

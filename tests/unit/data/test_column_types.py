@@ -14,9 +14,9 @@ from mmgibbs.contributions.candidates import read_candidates, read_mated
 from mmgibbs.data.genotypes.chosen import _select_groups
 from mmgibbs.data.genotypes.file_format import open_genotypes
 from mmgibbs.data.genotypes.map_file import read_frequencies, read_map
-from mmgibbs.data.metafounders import read_gamma, read_relationship
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.regression import read_regression
+from mmgibbs.data.relationship_files import read_gamma, read_relationship
 from mmgibbs.errors import MmgibbsError
 from pedigree.errors import PedigreeError, TableError
 from pedigree.read import read_pedigree

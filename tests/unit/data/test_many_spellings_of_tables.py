@@ -12,7 +12,7 @@ import polars as pl
 from helpers.spelled_tables import PARENTS, PEDIGREE_COLUMNS, PLAIN, Spelling, comma, delimited
 
 from mmgibbs.comparison.make import compare
-from mmgibbs.data.metafounders import read_gamma, read_relationship
+from mmgibbs.data.relationship_files import read_gamma, read_relationship
 from mmgibbs.errors import MmgibbsError
 from pedigree.errors import PedigreeError, TableError
 from pedigree.read import read_pedigree

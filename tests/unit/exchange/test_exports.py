@@ -9,7 +9,7 @@ import mmgibbs
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError, MmgibbsError
 from mmgibbs.exchange.deregression import Evaluated, deregress, export_deregressed, weigh
-from mmgibbs.exchange.exported import draws_frame, export_draws
+from mmgibbs.exchange.draws_write import draws_frame, export_draws
 from mmgibbs.report.finished import read_finished
 
 LAMBDA = 3.0  # of h2 = 0.25

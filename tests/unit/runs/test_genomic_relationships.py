@@ -15,7 +15,7 @@ from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.report.finished import read_finished
 from mmgibbs.report.make import make_report
 from mmgibbs.results.columns import meaning
-from mmgibbs.results.tables import COMPONENTS, SAMPLE
+from mmgibbs.results.genotyped import COMPONENTS, SAMPLE
 
 __all__ = ["tables"]
 

@@ -23,7 +23,7 @@ from mmgibbs.errors import ConfigError
 from mmgibbs.machine.files import sha256_of_file
 from mmgibbs.results.folder import LOCK
 from mmgibbs.runs.fingerprint import changes
-from mmgibbs.runs.log import FolderLock
+from mmgibbs.runs.lock import FolderLock
 from mmgibbs.runs.place import RunFolder
 from mmgibbs.runs.progress import Console
 
