@@ -15,7 +15,7 @@ from mmgibbs.association.tables import trait_columns
 from mmgibbs.report import plots
 from mmgibbs.report.genomic import chromosome_ticks, concatenate_positions
 from mmgibbs.report.html_tables import (
-    Filled,
+    FilledColumn,
     Number,
     Table,
     cell_column,
@@ -57,7 +57,6 @@ def page(association: Association) -> dict[str, Any]:
         "subtitle": describe_association(association)[0],
         "facts": _facts(facts),
         "sections": sections,
-        "links": [(section["id"], section["heading"]) for section in sections],
         "notes": association.notes,
     }
 
@@ -162,15 +161,15 @@ def _regions_table(association: Association, name: str) -> Table | None:
     return drop_empty_columns(make_table(f"Regions beyond the threshold: {name}", columns))
 
 
-def _place_column(label: str, places: pl.Series) -> Filled:
+def _place_column(label: str, places: pl.Series) -> FilledColumn:
     return number_column(label, [None if place is None else round(place) for place in places])
 
 
-def _p_column(log10_p: pl.Series, help: str = "") -> Filled:
+def _p_column(log10_p: pl.Series, help: str = "") -> FilledColumn:
     return cell_column("p", [Number(format_p(value), 10.0**-value) for value in log10_p], help)
 
 
-def _q_column(q: pl.Series, help: str) -> Filled:
+def _q_column(q: pl.Series, help: str) -> FilledColumn:
     return cell_column("q", [Number(f"{value:.2g}", value) for value in q], help)
 
 

@@ -1,9 +1,4 @@
-"""What a scan found, as a table and as facts for gwas.json and for notes.
-
-Names of the columns of `markers.parquet` that a trait has.
-
-Traits of a run that are one trait in several environments (`traits: {yield: {by: site}}`).
-"""
+"""Tables of a scan, their columns, and facts for gwas.json and for notes."""
 
 from __future__ import annotations
 

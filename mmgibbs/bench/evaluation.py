@@ -1,8 +1,5 @@
-"""Milliseconds per sweep of an analysis file: one chain, everything included; and where they go, step by step.
-
-What a figure was measured on.
-
-Where the time of a sweep goes: milliseconds of each step, and the bytes that it moves in them.
+"""`mmgibbs bench evaluation`: milliseconds per sweep of one chain, the time and memory traffic of each step, and the
+processor.
 
 Bytes are those that a step cannot do without: every array that it reads or writes, once for each pass over it, rows of
 relatives included. What a cache saves or wastes is in the time. A step whose bytes are not known has none in the table.

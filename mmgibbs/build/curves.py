@@ -1,12 +1,10 @@
-"""Curves of terms over a covariate (`relationship: random_walk`): which linear functions of the solutions they are.
+"""Curves over a covariate (`relationship: random_walk`) and trends of fields, as linear functions of the solutions.
 
 A curve is the mean of a trait along the covariate: the levels of the term, the covariate itself where it is a fixed
 effect, and other fixed effects averaged as in adjusted means.
 
-Trends of fields whose surfaces have several parts: which linear functions of the solutions they are.
-
-The trend at a plot is the sum of the parts and of fixed covariates of rows and columns, less its mean over the plots of
-the trial:
+The trend of a field at a plot is the sum of the parts and of fixed covariates of rows and columns, less its mean
+over the plots of the trial:
 
     trend = M [sum over parts of factor u_level + sum over fixed covariates of their value times b],   M = I - 1 1'/n
 """

@@ -1,7 +1,4 @@
-"""Which adjusted means a model has (`output.means`): the linear functions of its solutions.
-
-What of the fixed effects the records determine.
-"""
+"""Adjusted means (`output.means`) as linear functions of the solutions, and whether the records determine them."""
 
 from __future__ import annotations
 

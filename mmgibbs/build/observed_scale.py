@@ -1,9 +1,5 @@
-"""Traits that are not normal on the scale of their records: which records represent all, and what is reported.
-
-Which traits have their mean, the variance of their fixed effects, CV_A and evolvability reported.
-
-By which classes the records of a trait that is not normal are checked against the model, and what came of it.
-"""
+"""Traits that are not normal, on the scale of their records: probabilities, moments, predicted classes and extreme
+levels."""
 
 from __future__ import annotations
 

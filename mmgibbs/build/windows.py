@@ -1,4 +1,4 @@
-"""Variances of windows and chromosomes from the kept draws of SNP effects, at the end of a run."""
+"""Variances of windows and chromosomes (`model.markers`), from the kept draws of SNP effects."""
 
 from __future__ import annotations
 

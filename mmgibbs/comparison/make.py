@@ -1,7 +1,4 @@
-"""`mmgibbs compare`: two runs, or two programs' solutions, read, compared and written.
-
-A comparison for people to read.
-"""
+"""`mmgibbs compare`: reads two runs, or solutions of two programs, and writes text and tables of their differences."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Components of two sides that belong together, and how far their solutions agree.
-
-Why two sides have nothing to compare, in words: names, traits or ids that are not the same.
-"""
+"""Pairs of components of two sides, how far their solutions agree, and why two sides have nothing to compare."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ import polars as pl
 from mmgibbs.comparison.sides import Base, Component, Side
 from mmgibbs.data.levels import natural_order
 from mmgibbs.errors import DataError
-from mmgibbs.report.agreement import agreement, rank_both
+from mmgibbs.report.agreement import compute_agreement, rank_levels
 from mmgibbs.report.html_tables import listed
 from pedigree.spelling import find_respelled, normal_forms
 from pedigree.tables import counted, quoted
@@ -42,7 +39,7 @@ class Pair:
             "levels": self.table.height,
             "only_a": self.only_a,
             "only_b": self.only_b,
-            **agreement(self.table, top),
+            **compute_agreement(self.table, top),
         }
 
     def farthest(self, n: int) -> pl.DataFrame:
@@ -123,7 +120,7 @@ def _pair(x: Component, y: Component) -> Pair:
     )
     only = x.values.height - both.height, y.values.height - both.height
     both, measured = _from_one_base(both, x, y)
-    return Pair(x.label, y.label, rank_both(both), *only, (*spelled, *measured))
+    return Pair(x.label, y.label, rank_levels(both), *only, (*spelled, *measured))
 
 
 def _spelled_alike(values: pl.DataFrame, levels: pl.Series) -> tuple[pl.DataFrame, list[str]]:

@@ -16,12 +16,12 @@ from mmgibbs.report.html_tables import (
     bar_column,
     bars,
     decimals,
+    describe_shown_rows,
     drop_empty_columns,
     figure,
     make_table,
     number_column,
     percent,
-    rows_words,
     text_column,
 )
 from mmgibbs.report.render import render
@@ -78,11 +78,11 @@ def _frontier(made: Contributions, figures: plots.Figures) -> tuple[str, str, st
 def _frontier_table(made: Contributions) -> Table:
     frontier = made.frontier
     spread = as_number(frontier["gain"].std())
-    of_coancestry = "mean of the parents: expected inbreeding of the progeny"
-    of_rate = "increase over equal contributions, of what is left to 1"
+    coancestry_help = "mean of the parents: expected inbreeding of the progeny"
+    rate_help = "increase over equal contributions, of what is left to 1"
     columns = [
-        number_column("Coancestry", frontier["coancestry"], 4, of_coancestry),
-        number_column("Rate, %", percent(frontier["rate"]), 2, of_rate),
+        number_column("Coancestry", frontier["coancestry"], 4, coancestry_help),
+        number_column("Rate, %", percent(frontier["rate"]), 2, rate_help),
         number_column("Gain", frontier["gain"], decimals(spread, 3), "over the mean of the candidates"),
         number_column("Parents", frontier["parents"]),
         text_column("Plan", ["chosen" if is_chosen else None for is_chosen in frontier["chosen"]]),
@@ -151,5 +151,5 @@ def _pairs(made: Contributions) -> Table:
         columns,
         f"Mean inbreeding of the progeny {mean_inbreeding(made):.4f}; of the same parents mated at random "
         f"{made.facts['inbreeding_at_random']:.4f}.",
-        rows_words(pairs.height, made.matings.height, "matings.parquet", "pairs"),
+        describe_shown_rows(pairs.height, made.matings.height, "matings.parquet", "pairs"),
     )

@@ -1,6 +1,5 @@
-"""How a pedigree writes unknown parents: codes such as '.', groups in place of parents, a column of groups.
-
-A pedigree of sires and maternal grandsires, as sire evaluations have it: what it is, and what to do with it.
+"""Unknown parents of a pedigree (codes such as '.', groups, a column of groups), and pedigrees of sires and maternal
+grandsires, as sire evaluations have them.
 
 Half of an animal's genes are its dam's, and half of these her sire's. A dam of the animal's own, known by her sire
 alone, says the same: the relationships among the animals are those of sires and maternal grandsires (Henderson 1975,

@@ -15,11 +15,11 @@ from mmgibbs.report.html_tables import (
     Number,
     Table,
     cell_column,
+    describe_shown_rows,
     figure,
     make_table,
     number_column,
     percent,
-    rows_words,
     text_column,
 )
 from mmgibbs.report.render import render
@@ -79,7 +79,7 @@ def _plain_table(title: str, frame: pl.DataFrame, heads: dict[str, str]) -> Tabl
         else text_column(head, shown[name], "id")
         for name, head in heads.items()
     ]
-    return make_table(title, columns, rows_words(shown.height, frame.height, "the folder", "rows"))
+    return make_table(title, columns, describe_shown_rows(shown.height, frame.height, "the folder", "rows"))
 
 
 def _figures(described: PedigreeFacts, pictures: plots.Figures) -> list[tuple[str, str, str]]:
@@ -99,11 +99,11 @@ def _figures(described: PedigreeFacts, pictures: plots.Figures) -> list[tuple[st
 
 def _ancestors(described: PedigreeFacts) -> Table:
     top = described.ancestors.head(SHOWN_ANCESTORS)
-    of_share = "of the genes of the reference animals that no ancestor above explains"
+    share_help = "of the genes of the reference animals that no ancestor above explains"
     columns = [
         text_column("Ancestor", top["ancestor"], "id"),
         cell_column("Born", [None if year is None else Number(str(year), year) for year in top["birth_year"]]),
-        number_column("Share, %", percent(top["marginal_share"]), 1, of_share),
+        number_column("Share, %", percent(top["marginal_share"]), 1, share_help),
         number_column("Together, %", percent(top["cumulative_share"]), 1),
     ]
     note = "Ancestors are chosen one after another, each by the genes that those above it leave (Boichard et al. 1997)."

@@ -1,4 +1,4 @@
-"""Pedigree against genotypes: conflicts of parents and progeny, likely parents, animals with the same genotypes.
+"""Parents in a pedigree against genotypes, births and sexes: conflicts, likely parents, samples of one animal.
 
 A parent and its progeny share an allele at every SNP, so that they are never 0 and 2 but for errors. If a genotype is
 called as one of the other two with probability e, a share
@@ -12,14 +12,11 @@ SNPs are opposing, of full sibs a quarter of that.
 
 Two samples are of one animal (or of identical twins) where at most as many genotypes differ as errors in both explain.
 
-Who is older: births, and where they are unknown, what the births of relatives say.
-
-An animal is younger than its parents and older than its progeny, so that its birth lies between
+Where births are unknown, those of relatives say who is older. An animal is younger than its parents and older than its
+progeny, so that its birth lies between
 
     low_i  = its birth, else the latest low of its parents        (-inf: nothing is known)
     high_i = its birth, else the earliest high of its progeny     (+inf)
-
-Animals that are sires in one row of a pedigree and dams in another.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How far two sets of solutions agree, for the page and for the command that compare.
+"""Agreement of two sets of solutions, for the page and for the command that compare.
 
 b = cov(x, y) / var(x) is the regression of y on x: below 1 where y is shrunk more, or where x is inflated.
 """
@@ -14,7 +14,7 @@ from scipy.stats import spearmanr
 MIN_LEVELS = 3  # for correlations
 
 
-def rank_both(both: pl.DataFrame) -> pl.DataFrame:
+def rank_levels(both: pl.DataFrame) -> pl.DataFrame:
     """Levels with values a and b, with rank_a and rank_b (1 is the highest), difference (b - a) and places (rank_a -
     rank_b).
     """
@@ -24,8 +24,8 @@ def rank_both(both: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def agreement(ranked: pl.DataFrame, top: int) -> dict[str, Any]:
-    """Correlations, regressions and ranks of a table of `rank_both`; None where values do not vary, or there are none.
+def compute_agreement(ranked: pl.DataFrame, top: int) -> dict[str, Any]:
+    """Compute correlations, regressions and ranks of a table of `rank_levels`; None where values do not vary.
 
     top: how many of the highest of a are looked for among those of b.
     """

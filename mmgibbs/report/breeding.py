@@ -18,13 +18,13 @@ from mmgibbs.report.html_tables import (
     cell_column,
     counted,
     decimals,
+    describe_shown_rows,
     interval_range,
     known,
     make_table,
     normal_intervals,
     number,
     number_column,
-    rows_words,
     text_column,
 )
 
@@ -247,7 +247,7 @@ def extreme(
     sd_of_most = as_number(chosen["sd"].median())
     places = decimals(sd_of_most if known(sd_of_most) else as_number(chosen["mean"].std()))
     lows, highs = normal_intervals(chosen["mean"], chosen["sd"])
-    notes = [rows_words(chosen.height, frame.height, "solutions.parquet")]
+    notes = [describe_shown_rows(chosen.height, frame.height, "solutions.parquet")]
     middle, spread = ("solution", "SE") if solved else ("mean", "SD")
     columns = [
         number_column("Rank", range(1, chosen.height + 1)),

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.report import model_words, plots
-from mmgibbs.report.agreement import agreement, rank_both
+from mmgibbs.report.agreement import compute_agreement, rank_levels
 from mmgibbs.report.findings import warnings
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.report.html_tables import (
@@ -159,8 +159,8 @@ def parameter_table(runs: Sequence[Finished], names: Sequence[str]) -> Table | N
         apart.append(farthest / float(np.mean(spread)) if spread and farthest is not None else None)
     if not any(spreads):  # of BLUP the variances were given
         return make_table("Parameters", columns)
-    label, help_of_it = difference_column(drawn)
-    columns.append(cell_column(label, signed(numbers(apart, 2)), help_of_it))
+    label, column_help = difference_column(drawn)
+    columns.append(cell_column(label, signed(numbers(apart, 2)), column_help))
     return make_table("Parameters", columns, columns_words(drawn))
 
 
@@ -184,8 +184,8 @@ def interval_words(drawn: Sequence[bool]) -> str:
 def columns_words(drawn: Sequence[bool]) -> str:
     """What the columns with a short head are, for those who cannot point at it: standard errors, and differences."""
     error = "SE: standard error, from the average information matrix of REML (how sharply the likelihood falls). "
-    label, help_of_it = difference_column(drawn)
-    return f"{error * (not all(drawn))}{label}: {help_of_it}."
+    label, column_help = difference_column(drawn)
+    return f"{error * (not all(drawn))}{label}: {column_help}."
 
 
 def signed(column: Sequence[Number]) -> list[Number]:
@@ -343,8 +343,8 @@ def _compare_component(
     both = {1: runs[0], k + 1: runs[k]}
     a, b = (run.component(*component).select("level", "mean").drop_nulls() for run in both.values())
     joined = a.rename({"mean": "a"}).join(b.rename({"mean": "b"}), on="level", maintain_order="left")
-    ranked = rank_both(joined)
-    facts = agreement(ranked, top)
+    ranked = rank_levels(joined)
+    facts = compute_agreement(ranked, top)
     if facts["correlation"] is None:
         return None
     term, effect, trait = component

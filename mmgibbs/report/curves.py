@@ -11,11 +11,11 @@ from mmgibbs.report import plots
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.html_tables import (
     NORMAL_95,
-    Filled,
+    FilledColumn,
     Table,
     count_decimals,
-    counted,
     decimals,
+    describe_first,
     figure,
     listed,
     make_table,
@@ -74,7 +74,7 @@ def _item(
     return {"label": f"{of}, along {curve.column}", "figures": drawn, "table": table}
 
 
-def _columns(heading: str, values: np.ndarray, solved: bool) -> list[Filled]:
+def _columns(heading: str, values: np.ndarray, solved: bool) -> list[FilledColumn]:
     """values (draws, points); of a single one there is no interval."""
     mean = values.mean(axis=0)
     if len(values) == 1:
@@ -120,12 +120,9 @@ def smooths_section(run: Finished, figures: plots.Figures) -> list[dict[str, Any
 def _smooth_item(curve: pl.DataFrame, figures: plots.Figures) -> dict[str, Any]:
     term, trait, covariate = (str(curve[name][0]) for name in ("term", "trait", "covariate"))
     classes = curve.partition_by("class", maintain_order=True)
-    many = len(classes) > MAX_CLASSES
     return {
         "label": f"{trait} along {covariate}: {term}",
-        "words": f"The first {MAX_CLASSES} of {counted(len(classes), 'curve')} are shown; smooths.parquet has all."
-        if many
-        else "",
+        "words": describe_first(MAX_CLASSES, len(classes), "curve", "smooths.parquet"),
         "figures": [_smooth_figure(of_class, term, trait, covariate, figures) for of_class in classes[:MAX_CLASSES]],
     }
 

@@ -11,10 +11,10 @@ from mmgibbs.report.html_tables import (
     bar_column,
     bars,
     decimals,
+    describe_shown_rows,
     known,
     make_table,
     number_column,
-    rows_words,
     text_column,
 )
 
@@ -59,7 +59,7 @@ def _candidates(frame: pl.DataFrame, criterion: str, most: int) -> Table:
     return make_table(
         f"{criterion}: the {chosen.height:,} candidates with the highest means",
         columns,
-        rows_words(chosen.height, frame.height, "decisions.parquet", "candidates"),
+        describe_shown_rows(chosen.height, frame.height, "decisions.parquet", "candidates"),
         "Rank is the median over the draws; From and To are the ends of its interval.",
     )
 
@@ -70,19 +70,19 @@ def _response(frame: pl.DataFrame, criterion: str) -> Table:
         100 * a / b if known(a) and known(b) and b > 0 else None
         for a, b in frame.select("by_mean", "perfect").iter_rows()
     ]
-    of_mean = "posterior mean of the gain of those with the highest posterior means"
-    of_best = "of those that are the best in each draw: the upper limit of any selection"
-    of_attained = "gain by mean in per cent of that with perfect knowledge"
+    mean_help = "posterior mean of the gain of those with the highest posterior means"
+    best_help = "of those that are the best in each draw: the upper limit of any selection"
+    attained_help = "gain by mean in per cent of that with perfect knowledge"
     columns = [
         number_column("Best %", frame["top"], [0 if t == int(t) else 2 for t in frame["top"]]),
         number_column("Selected", frame["selected"]),
-        number_column("By mean", frame["by_mean"], places, of_mean),
+        number_column("By mean", frame["by_mean"], places, mean_help),
         number_column("By P(best)", frame["by_p_top"], places, "of those most probably among the best"),
-        number_column("Perfect knowledge", frame["perfect"], places, of_best),
+        number_column("Perfect knowledge", frame["perfect"], places, best_help),
         number_column(
             "SD", frame["perfect_sd"], places, "posterior standard deviation of the gain with perfect knowledge"
         ),
-        number_column("Attained %", attained, help=of_attained),
+        number_column("Attained %", attained, help=attained_help),
     ]
     return make_table(
         f"{criterion}: expected response to selection",

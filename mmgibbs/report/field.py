@@ -9,7 +9,16 @@ import polars as pl
 
 from mmgibbs.report import plots
 from mmgibbs.report.finished import Finished
-from mmgibbs.report.html_tables import NORMAL_95, Table, counted, decimals, figure, make_table, number_column
+from mmgibbs.report.html_tables import (
+    NORMAL_95,
+    Table,
+    counted,
+    decimals,
+    describe_first,
+    figure,
+    make_table,
+    number_column,
+)
 from mmgibbs.report.model_words import component_label
 
 MAX_TRIALS = 12  # of which there is a map
@@ -34,9 +43,7 @@ def _item(run: Finished, trend: pl.DataFrame, figures: plots.Figures) -> dict[st
     limit = float(shown["mean"].abs().max() or 0.0) or 1.0  # type: ignore[arg-type]
     out: dict[str, Any] = {
         "label": label,
-        "words": f"The first {MAX_TRIALS} of {counted(len(trials), 'trial')} are shown; field.parquet has all."
-        if len(trials) > MAX_TRIALS
-        else "",
+        "words": describe_first(MAX_TRIALS, len(trials), "trial", "field.parquet"),
         "maps": [
             _map(plots_of_trial, label, limit, figures)
             for plots_of_trial in shown.partition_by("trial", maintain_order=True)
@@ -161,5 +168,5 @@ def _table(faces: dict[str, pl.DataFrame], of_pairs: str) -> Table:
         places = decimals(float(face["semivariance"].median() or 0.0), 3)  # type: ignore[arg-type]
         what = f"semivariance of plots that differ in their {name} alone"
         columns += [number_column(f"Along {name}s", values, places, what), number_column("Pairs", pairs)]
-    more = f"The first {MAX_DISPLACEMENTS} are shown; variogram.parquet has all." if last > MAX_DISPLACEMENTS else ""
+    more = describe_first(MAX_DISPLACEMENTS, last, "displacement", "variogram.parquet")
     return make_table("Sample variogram", columns, f"Semivariances of {of_pairs}.", more)

@@ -12,7 +12,7 @@ from mmgibbs.report import method_words, plots
 from mmgibbs.report.breeding import dated, extremes, trend_of_means
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.html_tables import (
-    Filled,
+    FilledColumn,
     Number,
     Table,
     as_number,
@@ -22,13 +22,13 @@ from mmgibbs.report.html_tables import (
     cell_column,
     counted,
     decimals,
+    describe_shown_rows,
     figure,
     interval_range,
     make_table,
     number,
     number_column,
     percent,
-    rows_words,
     text_column,
 )
 from mmgibbs.report.joint_markers import joint_items
@@ -273,10 +273,12 @@ def _top_snps(snps: pl.DataFrame, of: _Term, top: int) -> Table:
     if by:
         columns.append(number_column("PIP", chosen[pip], 3, "posterior probability that the effect is not 0"))
     what = "the most probable effects" if by else "the largest effects"
-    return make_table(f"{of.label}: {what}", columns, rows_words(chosen.height, snps.height, "markers.parquet"))
+    return make_table(
+        f"{of.label}: {what}", columns, describe_shown_rows(chosen.height, snps.height, "markers.parquet")
+    )
 
 
-def _place_columns(frame: pl.DataFrame, place: str) -> list[Filled]:
+def _place_columns(frame: pl.DataFrame, place: str) -> list[FilledColumn]:
     """Chromosome and place, where they are known."""
     columns = []
     if frame["chromosome"].count():
@@ -311,7 +313,7 @@ def _top_windows(windows: pl.DataFrame, of: _Term, top: int) -> Table:
     return make_table(
         f"{of.label}: windows",
         columns,
-        rows_words(chosen.height, windows.height, "windows.parquet"),
+        describe_shown_rows(chosen.height, windows.height, "windows.parquet"),
         f"From {windows['draws'][0]:,} draws of the effects. Shares need not add up to 100 %: windows covary.",
         *bars_words({"": interval_range(low, high)}, drawn, 2),
     )
@@ -322,7 +324,7 @@ def _chromosome_table(chromosomes: pl.DataFrame, of: _Term, draws: int | None) -
     low, high = chromosomes["variance_low"], chromosomes["variance_high"]
     drawn = bars(chromosomes["variance"], low, high)
     places = decimals(as_number(chromosomes["variance_sd"].median()))
-    of_share = "variance in per cent of that of the genomic values"
+    share_help = "variance in per cent of that of the genomic values"
     columns = [
         text_column("Chromosome", ["no place" if v is None else str(v) for v in chromosomes["chromosome"]]),
         number_column("SNPs", chromosomes["snps"]),
@@ -333,7 +335,7 @@ def _chromosome_table(chromosomes: pl.DataFrame, of: _Term, draws: int | None) -
         number_column("High", high, places, "97.5 % of the draws"),
         bar_column("95 % interval", drawn),
         number_column("Covariance with the rest", chromosomes["covariance_with_rest"], places, "of the genome"),
-        number_column("Share %", percent(chromosomes["share"]), 1, of_share),
+        number_column("Share %", percent(chromosomes["share"]), 1, share_help),
     ]
     return make_table(
         f"{of.label}: chromosomes",

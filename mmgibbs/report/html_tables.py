@@ -56,38 +56,43 @@ class Table:
     classes: Sequence[str] = field(default=())  # of each row
 
 
-Filled = tuple[Column, Collection[Cell]]  # a column and its cells
+FilledColumn = tuple[Column, Collection[Cell]]  # a column and its cells
 
 
-def text_column(label: str, values: Collection[Any], kind: str = "text", help: str = "") -> Filled:
+def text_column(label: str, values: Collection[Any], kind: str = "text", help: str = "") -> FilledColumn:
     return Column(label, kind, help), values
 
 
 def number_column(
     label: str, values: Collection[float | None], places: int | Sequence[int] = 0, help: str = ""
-) -> Filled:
+) -> FilledColumn:
     """A column of numbers; `places`: decimals of all or of each."""
     return cell_column(label, numbers(values, places), help)
 
 
-def cell_column(label: str, cells: Collection[Cell], help: str = "") -> Filled:
+def cell_column(label: str, cells: Collection[Cell], help: str = "") -> FilledColumn:
     """A column of numbers that are made already."""
     return Column(label, "number", help), cells
 
 
-def bar_column(label: str, cells: Collection[Cell]) -> Filled:
+def bar_column(label: str, cells: Collection[Cell]) -> FilledColumn:
     return Column(label, "bar"), cells
 
 
-def make_table(caption: str, columns: Sequence[Filled], *sentences: str) -> Table:
+def make_table(caption: str, columns: Sequence[FilledColumn], *sentences: str) -> Table:
     """The table with these columns, and below it the sentences that are not empty."""
     rows = list(zip(*(cells for _, cells in columns), strict=True))
     return Table(caption, [column for column, _ in columns], rows, " ".join(filter(None, sentences)))
 
 
-def rows_words(shown: int, total: int, file: str, noun: str = "") -> str:
+def describe_shown_rows(shown: int, total: int, file: str, noun: str = "") -> str:
     """How many rows of a longer table are shown, and which file has all; '' where all are shown."""
     return f"{shown:,} of {total:,}{noun and f' {noun}'}; {file} has all of them." if shown < total else ""
+
+
+def describe_first(shown: int, total: int, noun: str, file: str) -> str:
+    """Sentence on how many of a longer list are shown, and which file has all; '' where all are shown."""
+    return f"The first {shown} of {counted(total, noun)} are shown; {file} has all of them." if shown < total else ""
 
 
 def drop_empty_columns(table: Table) -> Table:

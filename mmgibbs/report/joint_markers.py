@@ -16,13 +16,13 @@ from mmgibbs.report.html_tables import (
     bars,
     counted,
     decimals,
+    describe_shown_rows,
     lines_words,
     listed,
     make_table,
     number,
     number_column,
     percent,
-    rows_words,
     text_column,
 )
 from mmgibbs.results.markers import column_suffix
@@ -100,14 +100,14 @@ def _shares(summary: pl.DataFrame, snps: pl.DataFrame, term: str, states: dict[s
     chances = [snps[column].to_numpy() for column in states.values()]
     likely = [int(np.count_nonzero(p >= LIKELY)) for p in chances]
     drawn = bars(mean, low, high, (0.0, 100.0))
-    of_sum = "expected number: the sum of the probabilities of all SNPs"
+    sum_help = "expected number: the sum of the probabilities of all SNPs"
     columns = [
         text_column("Effects on", [_words(state) for state in states], "id"),
         number_column("Share %", mean, 2, "of the SNPs under the prior, posterior mean of pi"),
         number_column("Low", low, 2, "of the 95 % interval of highest density"),
         number_column("High", high, 2),
         bar_column("Interval, 0 to 100", drawn),
-        number_column("SNPs", [float(np.nansum(p)) for p in chances], 1, of_sum),
+        number_column("SNPs", [float(np.nansum(p)) for p in chances], 1, sum_help),
         number_column(f"P ≥ {LIKELY}", likely, help=f"SNPs with a probability of {LIKELY} or more"),
     ]
     return make_table(
@@ -150,7 +150,7 @@ def _top_snps(
     return make_table(
         f"{term}: SNPs with effects on several traits",
         columns,
-        rows_words(frame.height, snps.height, "markers.parquet"),
+        describe_shown_rows(frame.height, snps.height, "markers.parquet"),
     )
 
 

@@ -272,8 +272,8 @@ def _treated(variances: dict, name: str, estimated: bool = False) -> str:
 def structure_clause(structure: str | dict | None) -> str:
     """', factor-analytic with 2 factors'; nothing for a full matrix."""
     keys = structure if isinstance(structure, dict) else {"kind": structure or "full"}
-    known = STRUCTURES.get(keys.get("kind", "full"))  # a later version has further kinds
-    words = known.describe(keys) if known else ""
+    kind = keys.get("kind", "full")
+    words = STRUCTURES[kind].describe(keys) if kind in STRUCTURES else f"structure {kind}"  # of a later version
     return (f", {words}" if words else "") + (", equal variances" if keys.get("variances") == "equal" else "")
 
 

@@ -137,7 +137,7 @@ def _table(trait: str, frame: pl.DataFrame) -> Table:
     places = 2 if is_count else 3
     outside = [not low <= seen <= high for seen, low, high in shown.select("observed", "low", "high").iter_rows()]
     cells = numbers(shown["observed"], places)
-    observed = [replace(cell, alert=out) for cell, out in zip(cells, outside, strict=True)]
+    observed = [replace(cell, alert=out and cell.value is not None) for cell, out in zip(cells, outside, strict=True)]
     columns = [
         number_column("Number", [numbered[level] for level in shown["level"]]),
         text_column(effect or "Class", shown["level"], "id"),

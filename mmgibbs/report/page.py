@@ -405,7 +405,7 @@ def _parameter_table(caption: str, rows: list[dict], drawn: bool) -> Table:
     fraction = share or correlation
     scale = (0.0, 1.0) if share else (-1.0, 1.0) if correlation else None
     places = [3 if drawn and fraction else count_decimals(r["mean"], r["sd"]) for r in rows]
-    of_mcse = [4 if fraction else decimals(r["mcse"]) for r in rows]
+    mcse_places = [4 if fraction else decimals(r["mcse"]) for r in rows]
     means, errors, lows, highs, mcse, rhat = (
         [r[key] for r in rows] for key in ("mean", "sd", "hpd_low", "hpd_high", "mcse", "rhat")
     )
@@ -427,7 +427,7 @@ def _parameter_table(caption: str, rows: list[dict], drawn: bool) -> Table:
             drawn_bars = bars(means, lows, highs, scale)
             columns.append(bar_column(f"Interval{ends}", drawn_bars))
             notes += lines_words(drawn_bars) if scale else _scale_words(lows, highs, drawn_bars, places)
-        columns.append(number_column("MCSE", mcse, of_mcse, "Monte Carlo standard error of the mean"))
+        columns.append(number_column("MCSE", mcse, mcse_places, "Monte Carlo standard error of the mean"))
         for key, of in (("bulk", "mean"), ("tail", "interval")):
             sizes = marked(counts([r[f"ess_{key}"] for r in rows]), lambda n: n < ESS)
             what = f"effective sample size of the {of}; below {ESS} is too few"
@@ -436,7 +436,7 @@ def _parameter_table(caption: str, rows: list[dict], drawn: bool) -> Table:
             what = f"1 where the chains agree; above {RHAT} they have not mixed"
             columns.append(cell_column("R-hat", marked(numbers(rhat, 3), lambda n: n > RHAT), what))
     elif any(map(known, mcse)):  # REML by Monte Carlo
-        columns.append(number_column("MCSE", mcse, of_mcse, "Monte Carlo standard error of the estimate"))
+        columns.append(number_column("MCSE", mcse, mcse_places, "Monte Carlo standard error of the estimate"))
     return make_table(caption, columns, *notes)
 
 

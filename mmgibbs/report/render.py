@@ -1,6 +1,6 @@
-"""Templates to one self-contained file: style and script are part of the page, and nothing is fetched.
+"""Renders templates to one self-contained HTML file, and prints the notes of commands with a page.
 
-What commands with a page of their own print beside their results.
+Style and script are part of the page, and nothing is fetched.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ def as_text(template: str, context: dict) -> str:
     environment.globals |= {
         name: Markup((files / f"page.{name}").read_text(encoding="utf-8")) for name in ("css", "js")
     }
+    environment.filters["links"] = lambda sections: [(of["id"], of["heading"]) for of in sections]
     environment.filters["svg"] = Markup  # drawn by plots.inline, which escapes what users named
     environment.filters["subscripts"] = lambda text: Markup(re.sub(r"_\{(\w+)\}", r"<sub>\1</sub>", str(escape(text))))
     environment.filters["breaks"] = lambda text: Markup("<wbr>").join(

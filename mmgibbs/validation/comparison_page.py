@@ -92,7 +92,6 @@ def page(comparison: Comparison) -> dict:
         "differences": difference_table(comparison.validations),
         "variances": None,
         "sections": sections,
-        "links": [(section["id"], section["heading"]) for section in sections],
         "notes": comparison.notes,
         "errors": (OF_FOLDS if comparison.by_fold.height else []) + errors_of_lr(comparison.validations),
     }

@@ -100,7 +100,6 @@ def page(validation: Validation) -> dict:
         "differences": None,
         "variances": variance_table(info.get("variances"), validation.head.get("components", {})),
         "sections": sections,
-        "links": [(section["id"], section["heading"]) for section in sections],
         "notes": info["notes"],
         "errors": [
             (name, caption)

@@ -1,7 +1,4 @@
-"""Which format a file of genotypes has, where its name does not say: by its first bytes.
-
-An opened file of genotypes, whatever its format: who, which SNPs, and blocks of SNPs on demand.
-"""
+"""Opens a file of genotypes of any format."""
 
 from __future__ import annotations
 

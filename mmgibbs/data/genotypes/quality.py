@@ -1,4 +1,5 @@
-"""Which SNPs and animals are used: `data.genotypes.quality`, and a table of what was left out and why.
+"""Quality control of genotypes (`data.genotypes.quality`): which SNPs and animals are used, and a table of what was
+left out and why.
 
 In this order, each on what those before it have left:
 
@@ -12,9 +13,7 @@ In this order, each on what those before it have left:
     6. SNPs of one genotype, SNPs by the frequency of the rarer allele, among the animals left
     7. SNPs with the genotypes of an earlier one, alleles swapped or not (duplicates: drop)
 
-Pairs of parent and progeny, by the pedigree, that both have genotypes.
-
-Who is genotyped, has records, is in the pedigree: ids of three tables checked against each other.
+Before it the ids of genotypes, records and pedigree are checked against each other.
 """
 
 from __future__ import annotations

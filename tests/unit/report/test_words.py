@@ -19,6 +19,7 @@ from mmgibbs.report.model_words import (
     model_table,
     prior_words,
     residuals_words,
+    structure_clause,
     underlying_words,
 )
 from mmgibbs.report.page import facts
@@ -251,3 +252,8 @@ def test_how_it_was_computed():
     assert "Work" not in dict(facts({"seconds": {"summary": 0.03}}))
     record = {"log_likelihood": -2645.7609, "aic": 5297.52, "bic": 5314.96, "iterations": 9}
     assert reml_words(record) == "REML: log likelihood −2,645.761, AIC 5,297.5, BIC 5,315.0, 9 iterations"
+
+
+def test_a_structure_of_a_later_version_is_named():
+    assert structure_clause({"kind": "toeplitz", "variances": "equal"}) == ", structure toeplitz, equal variances"
+    assert structure_clause(None) == "" == structure_clause("full")
