@@ -12,7 +12,7 @@ from mmgibbs.config.variances import HalfT, HalfTScale, Variance
 from mmgibbs.models.covariance import CovarianceModel, diagonal_blocks
 from mmgibbs.models.design import Design
 from mmgibbs.models.priors import HalfT as HalfTPrior
-from mmgibbs.models.structures.base import Context, Structure
+from mmgibbs.models.structures.base import Structure, StructureContext
 from mmgibbs.models.terms import Term
 
 
@@ -27,7 +27,7 @@ def make_structure(
     prior = half_t_prior(given, term.name, labels, list(term.component_trait), design, phenotypic)
     matrix = np.array(spec.start, float) if spec.fixed and spec.start is not None else None
     sd = np.sqrt(phenotypic[term.component_trait])
-    return section.kind_class.build(section, Context(term, design, sd, prior.A, prior.nu, matrix))
+    return section.kind_class.build(section, StructureContext(term, design, sd, prior.A, prior.nu, matrix))
 
 
 def variances_alone(covariance: CovarianceModel | None) -> CovarianceModel | None:

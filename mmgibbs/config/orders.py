@@ -71,7 +71,7 @@ def find_order_problem(structure: Structure, random: Random, guessed: Mapping[st
     """Return what to say of components whose order the structure needs and nothing says; guessed: by their trait."""
     traits = [trait for effect in random.effects.values() for trait in effect.traits]
     kind = structure.kind_class
-    is_symmetric = "distances" in kind.keys or structure.variances == "free"  # two components have one order
+    is_symmetric = "distances" in kind.key_names or structure.variances == "free"  # two components have one order
     order = next((guessed[trait] for trait in traits if trait in guessed), None)
     if order is None or not kind.needs_order or (len(traits) < 3 and is_symmetric):
         return None
@@ -86,7 +86,7 @@ def component_positions(
     structure: Structure, random: Random, traits: Sequence[Trait]
 ) -> tuple[tuple[float, ...] | None, str | None]:
     """(positions of the components where they are not one step apart, what forbids them)."""
-    if structure.distances != "numbers" or "distances" not in structure.kind_class.keys:
+    if structure.distances != "numbers" or "distances" not in structure.kind_class.key_names:
         return None, None
     compared = compare_levels(random, traits)
     numbers = None if compared is None else level_numbers(compared.levels)
@@ -119,7 +119,7 @@ def describe_order(structure: Structure, random: Random, traits: Sequence[Trait]
             f"{show(repeated[1])}: the last level of a trait comes before the first of the next; needed a random "
             "effect for each trait, or another structure"
         )
-    counts_steps = "distances" in kind.keys and structure.distances == "equal"
+    counts_steps = "distances" in kind.key_names and structure.distances == "equal"
     compared = compare_levels(random, traits) if counts_steps else None
     numbers = None if compared is None else level_numbers(compared.levels)
     if compared is None or numbers is None or len(numbers) < 3:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 else:  # made of STRUCTURES, so that a new kind is one line there
     Kind = Choice[Literal[tuple(STRUCTURES)]]
 WITH_FEWER_PARAMETERS = [kind for kind, structure in STRUCTURES.items() if structure.is_structured]
-_IN_ORDER = " and ".join(kind for kind, structure in STRUCTURES.items() if structure.needs_order)
+_ORDERED_KINDS = " and ".join(kind for kind, structure in STRUCTURES.items() if structure.needs_order)
 _MEANINGS = "; ".join(f"{kind}: {s.meaning}" if s.meaning else kind for kind, s in STRUCTURES.items())
 
 
@@ -48,7 +48,7 @@ class Structure(Section):
     kind: Annotated[
         Kind,
         Field(
-            description=f"{_MEANINGS}. The order of {_IN_ORDER} is that of the traits; levels of `by` are in "
+            description=f"{_MEANINGS}. The order of {_ORDERED_KINDS} is that of the traits; levels of `by` are in "
             "the order of data.order, of an ordered type of column, or of their numbers or dates."
         ),
     ] = "full"
@@ -100,7 +100,7 @@ class Structure(Section):
         k, kind = len(labels), self.kind_class
         if self.is_structured and k < 2:
             yield "kind", f"expected full for the single component {labels[0]}, got {self.kind}"
-        if "factors" not in kind.keys:
+        if "factors" not in kind.key_names:
             for key in ("factors", "loading_sd"):
                 value = getattr(self, key)
                 if value is not None:
@@ -108,19 +108,19 @@ class Structure(Section):
                     yield key, f"expected no {key} for kind: {self.kind}, got {shown}"
         elif self.factors == "auto":
             if not kind.can_draw_factors:
-                able = " or ".join(name for name, other in STRUCTURES.items() if other.can_draw_factors)
-                yield "factors", f"expected a number for kind: {self.kind}, got auto, which is for {able}"
+                kinds_with_auto = " or ".join(name for name, other in STRUCTURES.items() if other.can_draw_factors)
+                yield "factors", f"expected a number for kind: {self.kind}, got auto, which is for {kinds_with_auto}"
             elif k == 2:
                 yield "factors", "expected at least 3 components for auto, got 2; needed factors: 1"
         elif k >= 2 and (self.factors or 1) >= k:
             yield "factors", f"expected at most {k - 1} for {k} components, got {self.factors or 1}"
-        if self.distances != "equal" and "distances" not in kind.keys:
+        if self.distances != "equal" and "distances" not in kind.key_names:
             yield "distances", f"expected equal for kind: {self.kind}, got {self.distances}"
-        if self.variances != "free" and "variances" not in kind.keys:
+        if self.variances != "free" and "variances" not in kind.key_names:
             yield "variances", f"expected free for kind: {self.kind}, got {self.variances}"
 
     def as_file(self) -> Any:
         if not self.is_structured:
             return self.kind
-        unused = () if "distances" in self.kind_class.keys else ("distances",)
+        unused = () if "distances" in self.kind_class.key_names else ("distances",)
         return {k: v for k, v in super().as_file().items() if v is not None and k not in unused}

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from mmgibbs.models.structures import STRUCTURES
-from mmgibbs.models.structures.base import Form
+from mmgibbs.models.structures.base import StructureForm
 from mmgibbs.report.finished import Finished
 
 
@@ -48,20 +48,20 @@ class Restriction:
     lacks_factors: bool
 
 
-def make_form(section: Any, k: int) -> Form:
+def make_form(section: Any, k: int) -> StructureForm:
     """Make the form of the key `structure` in the analysis of a run, a word or a section, for k components."""
     keys: dict[str, Any] = section if isinstance(section, dict) else {"kind": section or "full"}
     kind, equal = keys["kind"], keys.get("variances") == "equal"
-    factors = (keys.get("factors") or 1) if "factors" in STRUCTURES[kind].keys else 0
-    return Form(kind, k, factors, equal, keys.get("distances", "equal"))
+    factors = (keys.get("factors") or 1) if "factors" in STRUCTURES[kind].key_names else 0
+    return StructureForm(kind, k, factors, equal, keys.get("distances", "equal"))
 
 
-def simplify_form(form: Form) -> Form:
+def simplify_form(form: StructureForm) -> StructureForm:
     """Make the form that stands for all those of the same model."""
     return STRUCTURES[form.kind].simplify(form)
 
 
-def count_parameters(form: Form) -> int:
+def count_parameters(form: StructureForm) -> int:
     """Parameters that the matrix determines."""
     return min(STRUCTURES[form.kind].count_parameters(form), form.n_elements)
 
@@ -81,7 +81,7 @@ def find_restriction(term: str, small: Any, large: Any, k: int, rho: float | Non
     if not _is_nested(a, b, rho):
         return None
     n, smaller, larger = count_parameters(b) - count_parameters(a), STRUCTURES[a.kind], STRUCTURES[b.kind]
-    lacks_factors = ("factors" in larger.keys and b.factors > smaller.count_factors(a)) or (
+    lacks_factors = ("factors" in larger.key_names and b.factors > smaller.count_factors(a)) or (
         smaller.is_singular and a != b
     )
     most = a.n_elements - count_parameters(a) if lacks_factors else n
@@ -90,7 +90,7 @@ def find_restriction(term: str, small: Any, large: Any, k: int, rho: float | Non
     )
 
 
-def _is_nested(a: Form, b: Form, rho: float | None) -> bool:
+def _is_nested(a: StructureForm, b: StructureForm, rho: float | None) -> bool:
     if b.kind == "full" or a == b:
         return True
     smaller, larger = STRUCTURES[a.kind], STRUCTURES[b.kind]
@@ -104,7 +104,7 @@ def describe_structure(section: Any) -> str:
     if not isinstance(section, dict):
         return section or "full"
     parts = []
-    if "factors" in STRUCTURES[section["kind"]].keys:
+    if "factors" in STRUCTURES[section["kind"]].key_names:
         n = section.get("factors") or 1
         parts.append(f"{n} factor{'s' if n > 1 else ''}")
     if section.get("variances") == "equal":

@@ -13,7 +13,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from mmgibbs.models.structures.base import SMALLEST_SHARE, Context, Form, Keys, Structure, log_half_t
+from mmgibbs.models.structures.base import (
+    SMALLEST_SHARE,
+    Structure,
+    StructureContext,
+    StructureForm,
+    StructureKeys,
+    log_half_t,
+)
 
 PRIOR_RATIO = 2.0  # standard deviation of a regression, in ratios of the scales of two components
 
@@ -34,11 +41,11 @@ class Antedependence(Structure):
     nu: float = 2.0
 
     @classmethod
-    def build(cls, keys: Keys, context: Context) -> Antedependence:
-        return cls(len(context.sd), keys.variances == "equal", context.sd_scale, context.sd, context.nu)
+    def build(cls, section: StructureKeys, context: StructureContext) -> Antedependence:
+        return cls(len(context.sd), section.variances == "equal", context.sd_scale, context.sd, context.nu)
 
     @classmethod
-    def count_parameters(cls, form: Form) -> int:
+    def count_parameters(cls, form: StructureForm) -> int:
         return form.n_variances + form.k - 1
 
     @property

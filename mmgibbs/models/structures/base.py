@@ -25,8 +25,8 @@ MAX_FIT_ITERATIONS = 2_000
 SMALLEST_SHARE = 3e-3  # of a standard deviation that REML may reach: C^-1 has too few digits below it
 
 
-class Keys(Protocol):
-    """The section `structure` of the analysis file; a key that is not among `Structure.keys` has its default."""
+class StructureKeys(Protocol):
+    """The section `structure` of the analysis file; a key that is not among `Structure.key_names` has its default."""
 
     @property
     def factors(self) -> int | Literal["auto"] | None: ...
@@ -38,7 +38,7 @@ class Keys(Protocol):
     def positions(self) -> tuple[float, ...] | None: ...
 
 
-class Context(NamedTuple):
+class StructureContext(NamedTuple):
     """What a structure is made of beside its keys."""
 
     term: Term
@@ -49,7 +49,7 @@ class Context(NamedTuple):
     given: np.ndarray | None  # (k, k) the matrix, where it is fixed
 
 
-class Form(NamedTuple):
+class StructureForm(NamedTuple):
     """A structure of k components, as likelihood-ratio tests compare it."""
 
     kind: str
@@ -73,7 +73,7 @@ class Structure(ABC):
     kind: ClassVar[str]  # the word in the analysis file
     meaning: ClassVar[str] = ""  # what the reference of keys says of it
     words: ClassVar[str] = ""  # what the report says of it, where its keys make no difference
-    keys: ClassVar[frozenset[str]] = frozenset({"variances"})  # that it takes: also factors, loading_sd, distances
+    key_names: ClassVar[frozenset[str]] = frozenset({"variances"})  # that it takes: also factors, loading_sd, distances
     is_structured: ClassVar[bool] = True  # False: the elements are parameters themselves
     is_singular: ClassVar[bool] = False  # whether G has no inverse
     can_draw_factors: ClassVar[bool] = False  # whether it takes `factors: auto`
@@ -87,37 +87,37 @@ class Structure(ABC):
     # -------------------------------------------------------------------------------- the analysis file and reports
 
     @classmethod
-    def build(cls, keys: Keys, context: Context) -> Structure:
+    def build(cls, section: StructureKeys, context: StructureContext) -> Structure:
         """Make it; ModelError for what it cannot be combined with. Only where `is_structured`."""
         raise NotImplementedError(f"{cls.kind}: the elements of G are the parameters, so there is nothing to build")
 
     @classmethod
-    def count_scores(cls, keys: Keys) -> int | None:
+    def count_scores(cls, section: StructureKeys) -> int | None:
         """Columns of the scores that stand for the levels where G has no inverse; None of others."""
         return None
 
     @classmethod
-    def describe(cls, keys: Mapping[str, Any]) -> str:
+    def describe(cls, section: Mapping[str, Any]) -> str:
         """What the report says of it: 'factor-analytic with 2 factors'."""
         return cls.words
 
     @classmethod
-    def simplify(cls, form: Form) -> Form:
+    def simplify(cls, form: StructureForm) -> StructureForm:
         """Make the form that stands for all those of the same model."""
-        return Form("full", form.k) if form.k == 1 or (form.k == 2 and not form.equal) else form
+        return StructureForm("full", form.k) if form.k == 1 or (form.k == 2 and not form.equal) else form
 
     @classmethod
     @abstractmethod
-    def count_parameters(cls, form: Form) -> int:
+    def count_parameters(cls, form: StructureForm) -> int:
         """Parameters without redundant ones; they may be more than the elements of the matrix."""
 
     @classmethod
-    def count_factors(cls, form: Form) -> int:
+    def count_factors(cls, form: StructureForm) -> int:
         """Common factors that it is a model of."""
         return form.factors
 
     @classmethod
-    def is_nested(cls, form: Form, larger: type[Structure], other: Form, rho: float | None) -> bool:
+    def is_nested(cls, form: StructureForm, larger: type[Structure], other: StructureForm, rho: float | None) -> bool:
         """Whether it is nested in a `larger` kind that is another one or has other keys; rho: its estimate."""
         return form.kind == other.kind and form.distances == other.distances
 

@@ -18,7 +18,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mmgibbs.models.structures.base import SMALLEST_SHARE, Context, Form, Keys, Structure, log_half_t
+from mmgibbs.models.structures.base import (
+    SMALLEST_SHARE,
+    Structure,
+    StructureContext,
+    StructureForm,
+    StructureKeys,
+    log_half_t,
+)
 
 MAX_AR1 = 0.995  # at 1 the matrix is singular
 MAX_LOGIT = 11.5  # of the share of its range that REML gives to rho: a hundred thousandth below its bounds
@@ -34,11 +41,11 @@ class Correlated(Structure):
     nu: float = 2.0
 
     @classmethod
-    def build(cls, keys: Keys, context: Context) -> Correlated:
-        return cls(len(context.sd), keys.variances == "equal", context.sd_scale, context.nu)
+    def build(cls, section: StructureKeys, context: StructureContext) -> Correlated:
+        return cls(len(context.sd), section.variances == "equal", context.sd_scale, context.nu)
 
     @classmethod
-    def count_parameters(cls, form: Form) -> int:
+    def count_parameters(cls, form: StructureForm) -> int:
         return form.n_variances + 1
 
     @property
@@ -130,13 +137,13 @@ class CompoundSymmetry(Correlated):
     words: ClassVar[str] = "with one correlation (compound symmetry)"
 
     @classmethod
-    def count_factors(cls, form: Form) -> int:
+    def count_factors(cls, form: StructureForm) -> int:
         return 1
 
     @classmethod
-    def is_nested(cls, form: Form, larger: type[Structure], other: Form, rho: float | None) -> bool:
+    def is_nested(cls, form: StructureForm, larger: type[Structure], other: StructureForm, rho: float | None) -> bool:
         """A correlation above 0 is one common factor: D C(rho) D = rho d d' + (1 - rho) D^2."""
-        if "factors" in larger.keys:
+        if "factors" in larger.key_names:
             return rho is not None and rho > 0
         return super().is_nested(form, larger, other, rho)
 
@@ -155,27 +162,29 @@ class Autoregressive(Correlated):
 
     kind: ClassVar[str] = "ar1"
     meaning: ClassVar[str] = "correlations fall with the distance of the components (`distances`)"
-    keys: ClassVar[frozenset[str]] = frozenset({"variances", "distances"})
+    key_names: ClassVar[frozenset[str]] = frozenset({"variances", "distances"})
     needs_order: ClassVar[bool] = True
 
     positions: tuple[float, ...] | None = None  # of the components; None: one step from each to the next
 
     @classmethod
-    def build(cls, keys: Keys, context: Context) -> Autoregressive:
-        equal = keys.variances == "equal"
-        return cls(len(context.sd), equal, context.sd_scale, context.nu, keys.positions)
+    def build(cls, section: StructureKeys, context: StructureContext) -> Autoregressive:
+        equal = section.variances == "equal"
+        return cls(len(context.sd), equal, context.sd_scale, context.nu, section.positions)
 
     @classmethod
-    def describe(cls, keys: Mapping[str, Any]) -> str:
-        distances = "their numbers" if keys.get("distances") == "numbers" else "components, one step each"
+    def describe(cls, section: Mapping[str, Any]) -> str:
+        distances = "their numbers" if section.get("distances") == "numbers" else "components, one step each"
         return f"with correlations that fall with the distance of {distances} (AR1)"
 
     @classmethod
-    def simplify(cls, form: Form) -> Form:
-        return Form("compound_symmetry", 2, equal=True) if form.k == 2 and form.equal else super().simplify(form)
+    def simplify(cls, form: StructureForm) -> StructureForm:
+        return (
+            StructureForm("compound_symmetry", 2, equal=True) if form.k == 2 and form.equal else super().simplify(form)
+        )
 
     @classmethod
-    def is_nested(cls, form: Form, larger: type[Structure], other: Form, rho: float | None) -> bool:
+    def is_nested(cls, form: StructureForm, larger: type[Structure], other: StructureForm, rho: float | None) -> bool:
         """In ante-dependence with regressions rho d_j / d_(j-1)."""
         if other.kind == "antedependence":
             return not other.equal

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mmgibbs.errors import ModelError
-from mmgibbs.models.structures.base import SMALLEST_SHARE, Context, Form, Keys, log_half_t
+from mmgibbs.models.structures.base import SMALLEST_SHARE, StructureContext, StructureForm, StructureKeys, log_half_t
 from mmgibbs.models.structures.loadings import (
     WithLoadings,
     count_loadings,
@@ -43,7 +43,7 @@ class FactorAnalytic(WithLoadings):
 
     kind: ClassVar[str] = "factor_analytic"
     meaning: ClassVar[str] = "few common factors and a specific variance of each component"
-    keys: ClassVar[frozenset[str]] = frozenset({"factors", "variances", "loading_sd"})
+    key_names: ClassVar[frozenset[str]] = frozenset({"factors", "variances", "loading_sd"})
     can_draw_factors: ClassVar[bool] = True
 
     k: int
@@ -54,14 +54,14 @@ class FactorAnalytic(WithLoadings):
     nu: float = 2.0
 
     @classmethod
-    def build(cls, keys: Keys, context: Context) -> FactorAnalytic:
+    def build(cls, section: StructureKeys, context: StructureContext) -> FactorAnalytic:
         from mmgibbs.models.structures.shrunken_factors import ShrunkenFactors, max_active_factors  # a subclass
 
-        k, equal = len(context.sd), keys.variances == "equal"
-        kind, factors = cls, keys.factors or 1
-        if keys.factors == "auto":
+        k, equal = len(context.sd), section.variances == "equal"
+        kind, factors = cls, section.factors or 1
+        if section.factors == "auto":
             kind, factors = ShrunkenFactors, max_active_factors(k) + 1
-        size = context.sd if keys.loading_sd is None else keys.loading_sd * context.sd
+        size = context.sd if section.loading_sd is None else section.loading_sd * context.sd
         structure = kind(k, int(factors), equal, context.sd_scale, size, context.nu)
         n_levels, name = context.term.n_prior_levels, context.term.name
         if n_levels < k + structure.factors:
@@ -73,18 +73,18 @@ class FactorAnalytic(WithLoadings):
         return structure
 
     @classmethod
-    def describe(cls, keys: Mapping[str, Any]) -> str:
-        factors = keys.get("factors") or 1
+    def describe(cls, section: Mapping[str, Any]) -> str:
+        factors = section.get("factors") or 1
         if factors == "auto":
             return "factor-analytic with a number of factors drawn"
         return f"factor-analytic with {factors} factor{'' if factors == 1 else 's'}"
 
     @classmethod
-    def simplify(cls, form: Form) -> Form:
-        return Form("full", form.k) if form.factors >= form.k - 1 else super().simplify(form)
+    def simplify(cls, form: StructureForm) -> StructureForm:
+        return StructureForm("full", form.k) if form.factors >= form.k - 1 else super().simplify(form)
 
     @classmethod
-    def count_parameters(cls, form: Form) -> int:
+    def count_parameters(cls, form: StructureForm) -> int:
         return count_loadings(form) + form.n_variances
 
     @property

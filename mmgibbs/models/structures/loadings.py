@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mmgibbs.models.structures.base import Form, Structure
+from mmgibbs.models.structures.base import Structure, StructureForm
 
 
 class WithLoadings(Structure):
@@ -29,12 +29,12 @@ class WithLoadings(Structure):
         return phi[..., : self.n_loadings].reshape(*phi.shape[:-1], self.k, self.factors)
 
     @classmethod
-    def is_nested(cls, form: Form, larger: type[Structure], other: Form, rho: float | None) -> bool:
+    def is_nested(cls, form: StructureForm, larger: type[Structure], other: StructureForm, rho: float | None) -> bool:
         """In those that have as many common factors, or more."""
-        return "factors" in larger.keys and form.factors <= other.factors
+        return "factors" in larger.key_names and form.factors <= other.factors
 
 
-def count_loadings(form: Form) -> int:
+def count_loadings(form: StructureForm) -> int:
     """Count the free loadings of k components: rotations of f factors set f (f - 1) / 2 of them to 0."""
     return form.k * form.factors - form.factors * (form.factors - 1) // 2
 

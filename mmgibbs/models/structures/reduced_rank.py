@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mmgibbs.errors import ModelError
-from mmgibbs.models.structures.base import Context, Form, Keys
+from mmgibbs.models.structures.base import StructureContext, StructureForm, StructureKeys
 from mmgibbs.models.structures.loadings import (
     WithLoadings,
     count_loadings,
@@ -35,7 +35,7 @@ class ReducedRank(WithLoadings):
 
     kind: ClassVar[str] = "reduced_rank"
     meaning: ClassVar[str] = "few common factors alone"
-    keys: ClassVar[frozenset[str]] = frozenset({"factors", "loading_sd"})
+    key_names: ClassVar[frozenset[str]] = frozenset({"factors", "loading_sd"})
     is_singular: ClassVar[bool] = True
 
     k: int
@@ -49,9 +49,9 @@ class ReducedRank(WithLoadings):
         return self.loading_sd
 
     @classmethod
-    def build(cls, keys: Keys, context: Context) -> ReducedRank:
+    def build(cls, section: StructureKeys, context: StructureContext) -> ReducedRank:
         _refuse_combinations(context)
-        rank, size = cls.count_scores(keys), 1.0 if keys.loading_sd is None else keys.loading_sd
+        rank, size = cls.count_scores(section), 1.0 if section.loading_sd is None else section.loading_sd
         structure = cls(len(context.sd), rank, size * context.sd)
         if (
             context.given is not None
@@ -65,20 +65,20 @@ class ReducedRank(WithLoadings):
         return structure
 
     @classmethod
-    def count_scores(cls, keys: Keys) -> int:
-        return keys.factors if isinstance(keys.factors, int) else 1
+    def count_scores(cls, section: StructureKeys) -> int:
+        return section.factors if isinstance(section.factors, int) else 1
 
     @classmethod
-    def describe(cls, keys: Mapping[str, Any]) -> str:
-        factors = keys.get("factors") or 1
+    def describe(cls, section: Mapping[str, Any]) -> str:
+        factors = section.get("factors") or 1
         return f"of {factors} common factor{'' if factors == 1 else 's'} alone (reduced rank)"
 
     @classmethod
-    def simplify(cls, form: Form) -> Form:
-        return Form("full", 1) if form.k == 1 else form
+    def simplify(cls, form: StructureForm) -> StructureForm:
+        return StructureForm("full", 1) if form.k == 1 else form
 
     @classmethod
-    def count_parameters(cls, form: Form) -> int:
+    def count_parameters(cls, form: StructureForm) -> int:
         return count_loadings(form)
 
     @property
@@ -118,24 +118,24 @@ class ReducedRank(WithLoadings):
         return name_loadings(L, np.sum(L**2, axis=(-1, -2)), labels)
 
 
-def _refuse_combinations(context: Context) -> None:
+def _refuse_combinations(context: StructureContext) -> None:
     """ModelError for what a matrix without an inverse cannot be combined with."""
     design, term = context.design, context.term
-    what, needed = None, "needed structure: factor_analytic or full, or a model without it"
+    obstacle, remedy = None, "needed structure: factor_analytic or full, or a model without it"
     parameters = [t.name for t in design.terms if t.relationship.has_free_parameters]
     if design.responses:
-        what = f"traits that are not normal ({', '.join(design.traits[r.trait] for r in design.responses)})"
+        obstacle = f"traits that are not normal ({', '.join(design.traits[r.trait] for r in design.responses)})"
     elif design.correlated:
-        what = "correlated residuals"
+        obstacle = "correlated residuals"
     elif parameters:
-        what = f"correlations that are estimated (model.random.{parameters[0]})"
-        needed += ", or known correlations (rho, and fixed: true)"
+        obstacle = f"correlations that are estimated (model.random.{parameters[0]})"
+        remedy += ", or known correlations (rho, and fixed: true)"
     elif term.has_several_levels:
-        what = "several levels in one effect"
+        obstacle = "several levels in one effect"
     elif term.active is not None or term.groups_fixed:
-        what = "levels that are set to 0, or with fixed unknown-parent groups"
-    if what is not None:
-        raise ModelError(f"variances.{term.name}.structure: reduced_rank cannot be combined with {what}; {needed}")
+        obstacle = "levels that are set to 0, or with fixed unknown-parent groups"
+    if obstacle is not None:
+        raise ModelError(f"variances.{term.name}.structure: reduced_rank cannot be combined with {obstacle}; {remedy}")
 
 
 def factor_of_rank(G: np.ndarray, rank: int) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mmgibbs.models.structures.base import SMALLEST_SHARE, Form, Structure
+from mmgibbs.models.structures.base import SMALLEST_SHARE, Structure, StructureForm
 
 
 @dataclass(frozen=True)
@@ -17,13 +17,13 @@ class Unstructured(Structure):
     """phi = (log of the diagonal of L, elements of L below it), G = L L'."""
 
     kind: ClassVar[str] = "full"
-    keys: ClassVar[frozenset[str]] = frozenset()
+    key_names: ClassVar[frozenset[str]] = frozenset()
     is_structured: ClassVar[bool] = False
 
     k: int
 
     @classmethod
-    def count_parameters(cls, form: Form) -> int:
+    def count_parameters(cls, form: StructureForm) -> int:
         return form.n_elements
 
     @property
@@ -85,15 +85,15 @@ class Diagonal(Unstructured):
     words: ClassVar[str] = "no covariances"
 
     @classmethod
-    def simplify(cls, form: Form) -> Form:
-        return Form("full", 1) if form.k == 1 else form
+    def simplify(cls, form: StructureForm) -> StructureForm:
+        return StructureForm("full", 1) if form.k == 1 else form
 
     @classmethod
-    def count_parameters(cls, form: Form) -> int:
+    def count_parameters(cls, form: StructureForm) -> int:
         return form.n_variances
 
     @classmethod
-    def is_nested(cls, form: Form, larger: type[Structure], other: Form, rho: float | None) -> bool:
+    def is_nested(cls, form: StructureForm, larger: type[Structure], other: StructureForm, rho: float | None) -> bool:
         return True
 
 
