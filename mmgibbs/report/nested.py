@@ -48,10 +48,15 @@ class Restriction:
     lacks_factors: bool
 
 
+def read_kind(section: Any) -> str:
+    """Return the kind that the key `structure` in the analysis of a run has, a word or a section."""
+    return str(section["kind"] if isinstance(section, dict) else section or "full")
+
+
 def make_form(section: Any, k: int) -> StructureForm:
-    """Make the form of the key `structure` in the analysis of a run, a word or a section, for k components."""
-    keys: dict[str, Any] = section if isinstance(section, dict) else {"kind": section or "full"}
-    kind, equal = keys["kind"], keys.get("variances") == "equal"
+    """Make the form of the key `structure` for k components."""
+    keys: dict[str, Any] = section if isinstance(section, dict) else {}
+    kind, equal = read_kind(section), keys.get("variances") == "equal"
     factors = (keys.get("factors") or 1) if "factors" in STRUCTURES[kind].key_names else 0
     return StructureForm(kind, k, factors, equal, keys.get("distances", "equal"))
 
@@ -101,17 +106,18 @@ def _is_nested(a: StructureForm, b: StructureForm, rho: float | None) -> bool:
 
 def describe_structure(section: Any) -> str:
     """'factor_analytic with 2 factors and equal variances'."""
+    kind = read_kind(section)
     if not isinstance(section, dict):
-        return section or "full"
+        return kind
     parts = []
-    if "factors" in STRUCTURES[section["kind"]].key_names:
+    if "factors" in STRUCTURES[kind].key_names:
         n = section.get("factors") or 1
         parts.append(f"{n} factor{'s' if n > 1 else ''}")
     if section.get("variances") == "equal":
         parts.append("equal variances")
     if section.get("distances", "equal") != "equal":
         parts.append("distances of numbers")
-    return section["kind"] + (f" with {' and '.join(parts)}" if parts else "")
+    return kind + (f" with {' and '.join(parts)}" if parts else "")
 
 
 RESIDUAL = "residual"
@@ -214,6 +220,11 @@ def _find_restrictions(
     """Return restrictions by the names of a term in both models, of terms with a structure in one of them."""
     out: dict[tuple[str, str], Restriction] = {}
     terms, large_terms = (run.record["analysis"]["model"]["random"] for run in (small, large))
+    for name, kind in (*_list_kinds(small), *_list_kinds(large)):
+        if kind not in STRUCTURES:
+            return Unknown(
+                f"the covariance matrix of {name} is {kind} in one of them, which this version does not know"
+            )
     for name, term in terms.items():
         labels = list(_components(term))
         images = [places[name, label] for label in labels]
@@ -242,6 +253,12 @@ def _find_restrictions(
                 f"the covariance matrix of {name} is {structure['kind']} in one of them, which the other lacks"
             )
     return out
+
+
+def _list_kinds(run: Finished) -> list[tuple[str, str]]:
+    """Each random term and the kind of structure of its covariance matrix."""
+    names = run.record["analysis"]["model"]["random"]
+    return [(name, read_kind(_section(run, name).get("structure"))) for name in names]
 
 
 def count_undetermined(run: Finished) -> int:

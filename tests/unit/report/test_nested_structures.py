@@ -97,6 +97,16 @@ def test_negative_correlations_and_turned_components_have_no_test():
     assert "cannot be judged: the covariance matrix of line is ar1 in one of them, and its components" in said
 
 
+@pytest.mark.parametrize("structure", ["hankel", {"kind": "hankel", "order": 2}])
+def test_a_structure_of_a_later_version_cannot_be_judged(structure):
+    said = likelihood_ratio(model(FACTORS[1]), model(structure))
+    assert "cannot be judged: the covariance matrix of line is hankel in one of them, which this version does" in said
+    random = {"line": {"level": "line", "traits": TRAITS}, "block": {"level": "block", "traits": ["a"]}}
+    larger = model("full", random=random)
+    larger.record["analysis"]["variances"]["block"] = {"structure": structure}
+    assert "the covariance matrix of block is hankel" in likelihood_ratio(model("full"), larger)
+
+
 def test_the_same_structure_beside_another_difference():
     """A term less, with the structure of both: a variance on its boundary."""
     random = {"line": {"level": "line", "traits": TRAITS}, "block": {"level": "block", "traits": ["a"]}}
