@@ -10,6 +10,8 @@ from mmgibbs.config.effects import Random
 from mmgibbs.config.structures import Structure
 from mmgibbs.config.text import as_number, show
 from mmgibbs.config.traits import Trait
+from mmgibbs.models.structures import STRUCTURES
+from mmgibbs.models.structures.base import StructureForm
 
 _NUMBER_IN_TEXT = re.compile(r"(\D*?)([0-9]+(?:\.[0-9]+)?)(\D*)")
 
@@ -70,10 +72,10 @@ def compare_levels(random: Random, traits: Sequence[Trait]) -> Compared | None:
 def find_order_problem(structure: Structure, random: Random, guessed: Mapping[str, GuessedOrder]) -> str | None:
     """Return what to say of components whose order the structure needs and nothing says; guessed: by their trait."""
     traits = [trait for effect in random.effects.values() for trait in effect.traits]
-    kind = structure.kind_class
-    is_symmetric = "distances" in kind.key_names or structure.variances == "free"  # two components have one order
+    form = StructureForm(structure.kind, len(traits), equal=structure.variances == "equal")
     order = next((guessed[trait] for trait in traits if trait in guessed), None)
-    if order is None or not kind.needs_order or (len(traits) < 3 and is_symmetric):
+    # two components may be those of a kind without an order
+    if order is None or not STRUCTURES[structure.kind_class.simplify(form).kind].needs_order:
         return None
     listed = f"{{{show(order.column)}: [{', '.join(map(show, order.levels))}]}}"
     return (

@@ -45,6 +45,13 @@ class Correlated(Structure):
         return cls(len(context.sd), section.variances == "equal", context.sd_scale, context.nu)
 
     @classmethod
+    def simplify(cls, form: StructureForm) -> StructureForm:
+        """Two components of one variance have one correlation, whatever the kind."""
+        if form.k == 2 and form.equal:
+            return StructureForm(CompoundSymmetry.kind, 2, equal=True)
+        return super().simplify(form)
+
+    @classmethod
     def count_parameters(cls, form: StructureForm) -> int:
         return form.n_variances + 1
 
@@ -176,12 +183,6 @@ class Autoregressive(Correlated):
     def describe(cls, section: Mapping[str, Any]) -> str:
         distances = "their numbers" if section.get("distances") == "numbers" else "components, one step each"
         return f"with correlations that fall with the distance of {distances} (AR1)"
-
-    @classmethod
-    def simplify(cls, form: StructureForm) -> StructureForm:
-        return (
-            StructureForm("compound_symmetry", 2, equal=True) if form.k == 2 and form.equal else super().simplify(form)
-        )
 
     @classmethod
     def is_nested(cls, form: StructureForm, larger: type[Structure], other: StructureForm, rho: float | None) -> bool:
