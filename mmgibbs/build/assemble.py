@@ -77,7 +77,7 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
         spec, random = analysis.variances.terms[term.name], analysis.model.random[term.name]
         spec = _implied(spec, implied[term.name], term) if term.name in implied else spec
         k = term.n_components
-        blocks = diagonal_blocks(k) if spec.structure.kind == "diagonal" else full_block(k)
+        blocks = full_block(k) if spec.structure.kind_class.has_covariances else diagonal_blocks(k)
         labels = component_labels(term, design.traits)
         traits = [int(t) for t in term.component_trait]
         structure = make_structure(spec, term, labels, design, prepared.phenotypic_variance)

@@ -44,7 +44,9 @@ def residual_model(
     for c, name in enumerate(classes or ("",)):
         class_spec, of_class = spec.of_class(name), design.class_of_pattern == c
         unit = {t for t in unit_traits(design) if reference_class(design, t) == c}
-        blocks = blocks_recorded_together(design.patterns[of_class], spec.structure.kind)
+        has_covariances = spec.structure.kind_class.has_covariances
+        recorded = design.patterns[of_class]
+        blocks = blocks_recorded_together(recorded) if has_covariances else diagonal_blocks(design.n_traits)
         called = f"residual.classes.{name}" if classes else "residual"
         prior = make_prior(class_spec, called, design.traits, range(design.n_traits), design, phenotypic)
         matrix = covariance_model(class_spec, default, blocks, all_fixed, called, design.traits, prior)

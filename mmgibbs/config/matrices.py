@@ -32,10 +32,11 @@ def check_matrix(
         problems.add(place, f"found {got}, needed {describe_size(labels)}")
         return rows
     matrix = np.array(rows, dtype=np.float64)
-    definite = definite and not STRUCTURES[structure].is_singular
+    kind = STRUCTURES[structure]
+    definite = definite and not kind.is_singular
     message = _find_asymmetry(matrix, labels) or _find_indefiniteness(matrix, labels, definite)
-    if message is None and structure == "diagonal" and np.any(matrix[~np.eye(k, dtype=bool)]):
-        message = "found covariances other than 0, needed 0 outside the diagonal for structure: diagonal"
+    if message is None and not kind.has_covariances and np.any(matrix[~np.eye(k, dtype=bool)]):
+        message = f"found covariances other than 0, needed 0 outside the diagonal for structure: {structure}"
     if message is not None:
         problems.add(place, message)
         return rows

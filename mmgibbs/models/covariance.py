@@ -83,15 +83,12 @@ def diagonal_blocks(k: int) -> tuple[tuple[int, ...], ...]:
     return tuple((i,) for i in range(k))
 
 
-def blocks_recorded_together(patterns: np.ndarray, structure: str = "full") -> tuple[tuple[int, ...], ...]:
+def blocks_recorded_together(patterns: np.ndarray) -> tuple[tuple[int, ...], ...]:
     """Traits in one block are joined by records that observe both;
     residuals of traits never recorded together cannot covary.
     """
     from scipy.sparse.csgraph import connected_components
 
-    T = patterns.shape[1]
-    if structure == "diagonal":
-        return diagonal_blocks(T)
     together = patterns.astype(np.int64).T @ patterns.astype(np.int64) > 0
     _, label = connected_components(together, directed=False)
     return tuple(tuple(int(t) for t in np.flatnonzero(label == b)) for b in sorted(set(label), key=list(label).index))

@@ -179,7 +179,7 @@ def starts_text(analysis: Analysis, names: Sequence[str]) -> str:
         known = [i for i, t in enumerate(analysis.traits) if t.type in UNIT_RESIDUAL and name == RESIDUAL]
         rows = f"  # rows and columns: {', '.join(labels)}" if len(labels) > 1 else ""
         lines.append(f"  {yaml.safe_dump(name, allow_unicode=True, width=1000).partition(chr(10))[0]}:{rows}")
-        lines.append(f"    start: {_start(len(labels), spec.structure.kind == 'diagonal', known)}")
+        lines.append(f"    start: {_start(len(labels), not spec.structure.kind_class.has_covariances, known)}")
     return "\n".join(lines)
 
 

@@ -75,6 +75,7 @@ class Structure(ABC):
     words: ClassVar[str] = ""  # what the report says of it, where its keys make no difference
     key_names: ClassVar[frozenset[str]] = frozenset({"variances"})  # that it takes: also factors, loading_sd, distances
     is_structured: ClassVar[bool] = True  # False: the elements are parameters themselves
+    has_covariances: ClassVar[bool] = True  # False: its blocks are single components
     is_singular: ClassVar[bool] = False  # whether G has no inverse
     can_draw_factors: ClassVar[bool] = False  # whether it takes `factors: auto`
     needs_order: ClassVar[bool] = False  # of its components

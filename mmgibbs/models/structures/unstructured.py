@@ -1,5 +1,5 @@
 """Matrices whose elements are parameters themselves: full, as a function of the elements of its Cholesky factor, and
-diagonal, one such matrix for each component.
+diagonal, which is one full matrix for each component.
 """
 
 from __future__ import annotations
@@ -77,12 +77,15 @@ class Unstructured(Structure):
         ]
 
 
-class Diagonal(Unstructured):
-    """No covariances between components."""
+class Diagonal(Structure):
+    """No covariances between components. It has no object of its own: each component is `Unstructured`."""
 
     kind: ClassVar[str] = "diagonal"
     meaning: ClassVar[str] = "no covariances between components"
     words: ClassVar[str] = "no covariances"
+    key_names: ClassVar[frozenset[str]] = frozenset()
+    is_structured: ClassVar[bool] = False
+    has_covariances: ClassVar[bool] = False
 
     @classmethod
     def simplify(cls, form: StructureForm) -> StructureForm:

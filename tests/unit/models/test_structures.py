@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from mmgibbs.models.structures.antedependence import Antedependence
-from mmgibbs.models.structures.correlated import Autoregressive, CompoundSymmetry
+from mmgibbs.models.structures.base import StructureForm
+from mmgibbs.models.structures.correlated import Autoregressive, CompoundSymmetry, Correlated
 from mmgibbs.models.structures.factor_analytic import FactorAnalytic
 from mmgibbs.models.structures.loadings import principal_axes
 from mmgibbs.models.structures.reduced_rank import ReducedRank
 from mmgibbs.models.structures.shrunken_factors import ShrunkenFactors
+from mmgibbs.models.structures.unstructured import Diagonal
 
 K = 5
 SIZE = np.array([1.0, 10.0, 3.0, 0.1, 50.0])
@@ -109,6 +111,23 @@ def test_ante_dependence_is_a_chain_of_regressions():
     assert G[0, 2] == pytest.approx(b[0] * b[1] * v[0])
     assert G[1, 1] == pytest.approx(v[1] + b[0] ** 2 * v[0])
     np.testing.assert_allclose(np.triu(np.linalg.inv(G), 2), 0.0, atol=1e-10)
+
+
+def test_two_components_of_equal_variance_have_one_form():
+    """Whatever the kind, they are one variance and one correlation; no order of theirs is needed."""
+
+    class OfALaterVersion(Correlated):
+        kind = "of_a_later_version"
+
+    expected = StructureForm("compound_symmetry", 2, equal=True)
+    for kind in (CompoundSymmetry, Autoregressive, OfALaterVersion):
+        assert kind.simplify(StructureForm(kind.kind, 2, equal=True)) == expected
+        assert kind.simplify(StructureForm(kind.kind, 2)) == StructureForm("full", 2)
+
+
+def test_a_diagonal_matrix_has_no_methods_of_a_full_one():
+    with pytest.raises(TypeError, match="abstract"):
+        Diagonal()
 
 
 def test_reported_loadings_are_principal_axes():
