@@ -98,7 +98,7 @@ def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = 
     A GPU is used where `device: gpu` asks for it, never by itself. Threads: `sampler.threads`, else the cores that
     chains in parallel leave. Raises ConfigError, or DeviceError for a GPU that is not there.
     """
-    if sampler.partition == "effect" and model.design.scores:
+    if sampler.partition == "effect" and model.design.n_scores:
         raise ConfigError(
             "sampler.partition: found effect, which cannot be combined with structure: reduced_rank, whose components "
             "are drawn together; needed auto"
@@ -188,8 +188,8 @@ def refuse_sampled_reml(model: MixedModel) -> None:
     """ConfigError where REML by Monte Carlo cannot estimate a model."""
     problems = []
     structured = structured_term(model)
-    if structured is None and model.design.scores:
-        structured = f"variances.{model.design.terms[min(model.design.scores)].name}.structure: reduced_rank"
+    if structured is None and model.design.n_scores:
+        structured = f"variances.{model.design.reduced_rank_name}.structure: reduced_rank"
     if structured is not None:
         problems.append(f"{structured}: its matrix is not estimated by Monte Carlo")
     correlated = _estimated_relationships(model)

@@ -36,11 +36,9 @@ ONE = np.uint64(1)
 
 
 def with_scores(design: Design) -> str | None:
-    """The first term whose covariance matrix has no inverse, in words: what engines say that have no sweep for it."""
-    if not design.scores:
-        return None
-    name = design.terms[min(design.scores)].name
-    return (
+    """Say of the first term whose covariance matrix has no inverse that an engine has no sweep for it."""
+    name = design.reduced_rank_name
+    return name and (
         f"a covariance matrix of reduced rank (variances.{name}.structure), which has no inverse; use engine: serial, "
         "or structured on the CPU"
     )
@@ -62,7 +60,7 @@ class ScoreSweep:
                 "genotyped animals; needed structure: factor_analytic, or an inverse without a core"
             )
         self.equations, self.block, self.threads = equations, block, threads
-        self.n_scores = equations.design.scores[block.term]
+        self.n_scores = equations.design.n_scores[block.term]
         self.rows = dense.values if isinstance(dense, DenseLevels) and block.dense else np.empty((0, 0))
         self.lists = (equations.terms[block.term], equations.relationships[block.term], equations.records)
         self.stream = stream(LOCATION, block.term)

@@ -55,7 +55,7 @@ class SerialEngine(SweepEngine):
             equations,
             (
                 ScoreSweep(equations, b)
-                if b.term in equations.design.scores
+                if b.term in equations.design.n_scores
                 else (DenseSweep if b.dense else LevelSweep)(equations, b, update == "level")
                 for b in equations.partition.blocks
             ),

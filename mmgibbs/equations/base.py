@@ -75,7 +75,7 @@ def invert_terms(design: Design, G: Sequence[np.ndarray | None], with_scores: bo
     for i, (term, g) in enumerate(zip(design.terms, G, strict=True)):
         if g is None:
             inverses.append(term.fixed_precision)
-        elif i in design.scores:
+        elif i in design.n_scores:
             inverses.append(np.zeros(np.shape(g)))
         else:
             inverses.append(_inverse_of_term(np.asarray(g, np.float64), term.name))
@@ -84,11 +84,10 @@ def invert_terms(design: Design, G: Sequence[np.ndarray | None], with_scores: bo
 
 def refuse_reduced_rank(design: Design) -> None:
     """ModelError where a covariance matrix of a design has no inverse."""
-    if design.scores:
-        name = design.terms[min(design.scores)].name
+    if design.reduced_rank_name is not None:
         raise ModelError(
-            f"variances.{name}.structure: found reduced_rank, whose matrix has no inverse, which is needed for this; "
-            "needed structure: factor_analytic or full"
+            f"variances.{design.reduced_rank_name}.structure: found reduced_rank, whose matrix has no inverse, which "
+            "is needed for this; needed structure: factor_analytic or full"
         )
 
 

@@ -48,7 +48,7 @@ def _choose(
     """The sparse form, with its pattern, or what a diagonalisation begins with."""
     if design.correlated:
         return CorrelatedLikelihood(design, of_terms)
-    if design.scores:
+    if design.n_scores:
         return ReducedRankLikelihood(design)
     has_parameters = any(term.relationship.has_free_parameters for term in design.terms)  # K changes
     known = None if has_parameters else _drop_too_large(one_relationship(design))

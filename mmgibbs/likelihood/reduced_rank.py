@@ -54,10 +54,10 @@ class ReducedRankLikelihood(SparseLikelihood):
     def __init__(self, design: Design):
         super().__init__(design)
         # equations of each level: one for each component, or for each factor
-        self.sizes = [design.scores.get(i, term.n_components) for i, term in enumerate(design.terms)]
+        self.sizes = [design.n_scores.get(i, term.n_components) for i, term in enumerate(design.terms)]
         self.layout = layout(design)
         masks = [
-            np.ones((term.n_levels, design.scores[i]), bool) if i in design.scores else mask
+            np.ones((term.n_levels, design.n_scores[i]), bool) if i in design.n_scores else mask
             for i, (term, mask) in enumerate(zip(design.terms, self.layout.split(self.layout.active), strict=True))
         ]
         self.in_force = np.flatnonzero(np.concatenate([np.ravel(mask) for mask in masks]))
@@ -75,7 +75,9 @@ class ReducedRankLikelihood(SparseLikelihood):
     def combine(self, loadings: Mapping[int, np.ndarray]) -> csr_array:
         """Lambda (places of theta, equations); loadings: (k, f) of each term without an inverse."""
         blocks = [
-            kron(eye_array(term.n_levels), loadings[i]) if i in self.design.scores else eye_array(term.n_levels * size)
+            kron(eye_array(term.n_levels), loadings[i])
+            if i in self.design.n_scores
+            else eye_array(term.n_levels * size)
             for i, (term, size) in enumerate(zip(self.design.terms, self.sizes, strict=True))
         ]
         return csr_array(csr_array(block_diag(blocks, format="csr"))[:, self.in_force])
@@ -88,7 +90,7 @@ class ReducedRankLikelihood(SparseLikelihood):
     def _find_pattern(self) -> csr_array:
         """The elements of C that may be other than 0: of equations that a record meets, and of relatives."""
         combined = self.combine(
-            {i: np.ones((self.design.terms[i].n_components, f)) for i, f in self.design.scores.items()}
+            {i: np.ones((self.design.terms[i].n_components, f)) for i, f in self.design.n_scores.items()}
         )
         of_records = kron(eye_array(len(self.y)), np.ones((1, self.design.n_traits)), format="csr")
         met = csr_array(of_records @ fill_ones(csr_array(self.W @ combined)))
@@ -112,7 +114,7 @@ class ReducedRankLikelihood(SparseLikelihood):
     @cached_property
     def factors_of_relationships(self) -> dict[int, Factor]:
         """Of K^-1 of each term without an inverse of G."""
-        return {i: factorise_inverse(csr_array(self.inverses[i])) for i in self.design.scores}
+        return {i: factorise_inverse(csr_array(self.inverses[i])) for i in self.design.n_scores}
 
     @property
     def description(self) -> str:
@@ -171,7 +173,7 @@ class ReducedRankPoint:
     def __init__(self, likelihood: ReducedRankLikelihood, variances: Variances):
         self.likelihood, self.variances = likelihood, variances
         matrices, places = likelihood.matrices, likelihood.layout
-        self.L = {i: factor_of_rank(_known(variances.G[i]), f) for i, f in likelihood.design.scores.items()}
+        self.L = {i: factor_of_rank(_known(variances.G[i]), f) for i, f in likelihood.design.n_scores.items()}
         # log|I| = 0 and I^-1 = I stand for what scores have in place of G
         regular = Variances([_identity(g) if i in self.L else g for i, g in enumerate(variances.G)], variances.R)
         self.v = np.ones(matrices.size)
@@ -179,7 +181,7 @@ class ReducedRankPoint:
         if not np.isfinite(self.log_determinants):
             matrices.refuse_singular(regular)
         self.Ginv, inverse_R = matrices.unpack(self.v)
-        self.precisions = [np.eye(likelihood.design.scores[i]) if i in self.L else P for i, P in enumerate(self.Ginv)]
+        self.precisions = [np.eye(likelihood.design.n_scores[i]) if i in self.L else P for i, P in enumerate(self.Ginv)]
         self.combined = likelihood.combine(self.L)
         self.W = csr_array(likelihood.W @ self.combined)  # W_s
         self.weights = likelihood.weigh(inverse_R)

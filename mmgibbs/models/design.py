@@ -93,9 +93,14 @@ class Design:
         return np.zeros(len(self.patterns), np.int64) if self.pattern_class is None else self.pattern_class
 
     @cached_property
-    def scores(self) -> dict[int, int]:
+    def n_scores(self) -> dict[int, int]:
         """Term whose covariance matrix has no inverse -> scores of each of its levels (models/structures)."""
         return {i: term.n_scores for i, term in enumerate(self.terms) if term.n_scores is not None}
+
+    @property
+    def reduced_rank_name(self) -> str | None:
+        """Name of the first term whose covariance matrix has no inverse."""
+        return next((self.terms[i].name for i in self.n_scores), None)
 
     @property
     def n_equations(self) -> int:

@@ -91,7 +91,7 @@ def effective_dimensions(
     terms, design = smooth_terms(prepared), assembled.model.design
     if not terms:
         return {}, []
-    if design.responses or design.markers or design.correlated or design.scores:
+    if design.responses or design.markers or design.correlated or design.n_scores:
         return {}, [
             "effective dimensions are not computed: they need normal traits, independent residuals, no SNP effects and "
             "no covariance matrix of reduced rank"

@@ -209,7 +209,7 @@ def reason_not_interweaved(model: MixedModel, i: int) -> str | None:
         active = term.active[: term.n_without_fixed_groups]
         if np.any(active.any(axis=1) != active.all(axis=1)):
             return "some effects of its levels are set to 0, which a change of scale would move"
-    if i in model.design.scores:
+    if i in model.design.n_scores:
         return "its loadings are drawn given the records and the scores of its levels"
     structured = covariance.structure is not None
     elements = len(covariance.start) if structured else len(cholesky_prior(covariance).elements)

@@ -72,7 +72,7 @@ def term_covariance(
         assert isinstance(engine, HostState), "refused where the engine was chosen"
         kind = CorrelationsAndStructure if is_structured else CorrelationsAndCovariance
         return kind(model, term, engine, matrices, key)
-    if is_structured and term in model.design.scores:
+    if is_structured and term in model.design.n_scores:
         return ReducedRankCovariance(model, term, engine, matrices, key)
     return (StructuredCovariance if is_structured else TermCovariance)(model, term, engine, matrices, key)
 

@@ -231,7 +231,7 @@ def evaluate(analysis: Analysis, prepared: Prepared | None = None, threads: Thre
     refuse_solving_beyond_memory(analysis, assembled)
     model = assembled.model
     G, R = [None if c is None else c.start for c in model.covariances], model.residual.start
-    if model.design.scores:  # PCG needs the inverse of G
+    if model.design.n_scores:  # PCG needs the inverse of G
         return Evaluation(prepared, assembled, None, solve_by_factor(model.design, G, R))
     equations = structured_equations(model.design, partition(model.design))
     engine = PcgSolver(equations, threads, analysis.sampler.preconditioner)

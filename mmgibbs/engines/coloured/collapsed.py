@@ -116,7 +116,7 @@ def has_few_levels(equations: StructuredEquations, blocks: list[Block]) -> bool:
     plain = all(
         equations.terms[i].covariates.shape[0] == 0
         and not equations.design.terms[i].has_several_levels
-        and i not in equations.design.scores
+        and i not in equations.design.n_scores
         for i in terms
     ) and not any(b.dense for b in blocks)
     return plain and n > pieces.LONG and places <= min(PLACES, n / RECORDS_PER_PLACE)

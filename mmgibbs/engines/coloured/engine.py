@@ -79,7 +79,7 @@ def refuse_other_partitions(equations: StructuredEquations) -> None:
 def block_sweeps(equations: StructuredEquations, joint: bool, threads: Threads) -> list[BlockSweep]:
     """How each block is swept, in the order of the partition: see the module."""
     runs = runs_of_blocks(equations)
-    is_of_scores = lambda run: run[0].term in equations.design.scores
+    is_of_scores = lambda run: run[0].term in equations.design.n_scores
     ranges = {
         block: ranges_of_short_levels(equations, block, threads.count)
         for run in runs

@@ -31,7 +31,7 @@ def form_covariances(
     matrix: CorrelatedLikelihood | ReducedRankLikelihood | Coefficients
     if design.correlated:
         matrix = correlated_likelihood(design, G)
-    elif design.scores:
+    elif design.n_scores:
         matrix = ReducedRankLikelihood(design)
     else:
         matrix = joined_coefficients(design, G, advice=FEWER_MEANS)

@@ -21,7 +21,7 @@ def needs_factor(design: Design) -> bool:
     related = [t.relationship.dense.levels.size for t in design.terms if t.relationship.dense is not None]
     is_affordable = design.n_equations <= MOST_EQUATIONS and sum(m**3 for m in related) / 3 <= MOST_OPERATIONS
     is_slow = any(term.relationship.stiff_part for term in design.terms)
-    return bool(design.correlated or design.scores) or (is_slow and is_affordable)
+    return bool(design.correlated or design.n_scores) or (is_slow and is_affordable)
 
 
 def direct_likelihood(
@@ -30,7 +30,7 @@ def direct_likelihood(
     """What has the solutions at variances: all components of a term, and all traits of the residuals, may covary."""
     if design.correlated:
         return correlated_likelihood(design, G)
-    if design.scores:
+    if design.n_scores:
         return ReducedRankLikelihood(design)
     of_terms = [None if g is None else full_block(len(g)) for g in G]
     return RestrictedLikelihood(design, of_terms, [full_block(design.n_traits)] * max(1, len(design.residual_classes)))
