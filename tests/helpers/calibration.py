@@ -62,6 +62,7 @@ def uniforms(case, length, seed=1):
         truth, records = case.draw(rng)
         draws = np.array(case.sample(records, length, (seed, i)))
         draws = draws[case.within(draws)]
+        assert len(draws), "without draws any value would do"
         below, ties = np.sum(draws < truth, axis=0), np.sum(draws == truth, axis=0)  # 0 in both
         out.append((below + rng.uniform(size=truth.size) * (ties + 1)) / (len(draws) + 1))
     return np.array(out)

@@ -50,7 +50,7 @@ from mmgibbs.models.relationships.ar1 import Field, FirstOrder, Lattice, TimeSer
 from mmgibbs.models.relationships.identity import Identity
 from mmgibbs.models.structures.antedependence import Antedependence
 from mmgibbs.models.structures.base import Structure as BaseStructure
-from mmgibbs.models.structures.correlated import Autoregressive, CompoundSymmetry
+from mmgibbs.models.structures.correlated import Autoregressive, CompoundSymmetry, Correlated
 from mmgibbs.models.structures.factor_analytic import FactorAnalytic
 from mmgibbs.models.structures.reduced_rank import ReducedRank
 from mmgibbs.models.structures.shrunken_factors import ShrunkenFactors
@@ -550,7 +550,7 @@ MUTANTS = {  # name -> (module or class, function, right, wrong)
     "diagonal": (covariances, "draw_covariance", "wishart(nu + count, W, now", "wishart(count, W, now"),
     "flat": (covariance.CovarianceModel, "prior", "return -(k + 1.0)", "return 2.0"),
     "half_t": (HalfTPrior, "conditional", "0.5 * (self.nu + size)", "0.5 * (self.nu + size) + 1"),
-    "compound_symmetry": (BaseStructure, "log_likelihood", "-0.5 * (q *", "-0.5 * (0.3 * q *"),
+    "compound_symmetry": (Correlated, "log_prior", "self.sd_scale[", "0.1 * self.sd_scale["),
     "ar1": (BaseStructure, "log_likelihood", "-0.5 * (q *", "-0.5 * (0.3 * q *"),
     "antedependence": (Antedependence, "log_prior", "-0.5 * np.sum", "-8.0 * np.sum"),
     "factor_analytic": (FactorAnalytic, "_draw_specific", "(counts + nu) / 2", "counts / 4"),
