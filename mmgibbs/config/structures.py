@@ -20,7 +20,13 @@ else:  # made of STRUCTURES, so that a new kind is one line there
     Kind = Choice[Literal[tuple(STRUCTURES)]]
 WITH_FEWER_PARAMETERS = [kind for kind, structure in STRUCTURES.items() if structure.is_structured]
 _ORDERED_KINDS = " and ".join(kind for kind, structure in STRUCTURES.items() if structure.needs_order)
+_KINDS_WITH_AUTO = " or ".join(kind for kind, structure in STRUCTURES.items() if structure.can_draw_factors)
 _MEANINGS = "; ".join(f"{kind}: {s.meaning}" if s.meaning else kind for kind, s in STRUCTURES.items())
+
+
+def _list_kinds_with(key: str) -> str:
+    """'factor_analytic or reduced_rank', which take this key."""
+    return " or ".join(kind for kind, structure in STRUCTURES.items() if key in structure.key_names)
 
 
 def read_factor_count(value: object) -> object:
@@ -53,21 +59,29 @@ class Structure(Section):
         ),
     ] = "full"
 
-    factors: FactorCount | None = None
-    """Number of common factors of factor_analytic or reduced_rank; auto: the number is drawn too (factor_analytic,
-    method: gibbs), and has a posterior probability. Default: 1."""
+    factors: Annotated[
+        FactorCount | None,
+        Field(
+            description=f"Number of common factors of {_list_kinds_with('factors')}; auto: the number is drawn too "
+            f"({_KINDS_WITH_AUTO}, method: gibbs), and has a posterior probability. Default: 1."
+        ),
+    ] = None
 
     variances: Choice[Literal["free", "equal"]] = "free"
-    """free or equal variances: of the components (compound_symmetry, ar1), their specific effects (factor_analytic), or
-    what is new in each (antedependence)."""
+    """free or equal variances: of the components, their specific effects (factor_analytic), or what is new in each
+    (antedependence)."""
 
     distances: Choice[Literal["equal", "numbers"]] = "equal"
     """Distances of ar1: equal: every component is one step from the next; numbers: those of the numbers in the levels
     of `by` (1, 2, 4; week 2), so that rho is the correlation over a distance of 1."""
 
-    loading_sd: Positive | None = None
-    """Prior standard deviation of the loadings of factor_analytic or reduced_rank, in phenotypic standard deviations of
-    the trait. Default: 1."""
+    loading_sd: Annotated[
+        Positive | None,
+        Field(
+            description=f"Prior standard deviation of the loadings of {_list_kinds_with('loading_sd')}, in phenotypic "
+            "standard deviations of the trait. Default: 1."
+        ),
+    ] = None
 
     positions: tuple[float, ...] | None = None  # of the components, where distances are those of numbers
 
@@ -87,8 +101,10 @@ class Structure(Section):
 
     @property
     def n_scores(self) -> int | None:
-        """Rank of a matrix that has no inverse; None for others."""
-        return self.kind_class.count_scores(self)
+        """Common factors of a matrix that has no inverse, its rank; None for others."""
+        if not self.kind_class.is_singular:
+            return None
+        return self.factors if isinstance(self.factors, int) else 1
 
     @property
     def has_drawn_factors(self) -> bool:
@@ -108,8 +124,7 @@ class Structure(Section):
                     yield key, f"expected no {key} for kind: {self.kind}, got {shown}"
         elif self.factors == "auto":
             if not kind.can_draw_factors:
-                kinds_with_auto = " or ".join(name for name, other in STRUCTURES.items() if other.can_draw_factors)
-                yield "factors", f"expected a number for kind: {self.kind}, got auto, which is for {kinds_with_auto}"
+                yield "factors", f"expected a number for kind: {self.kind}, got auto, which is for {_KINDS_WITH_AUTO}"
             elif k == 2:
                 yield "factors", "expected at least 3 components for auto, got 2; needed factors: 1"
         elif k >= 2 and (self.factors or 1) >= k:

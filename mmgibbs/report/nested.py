@@ -8,11 +8,8 @@ Matrices with a structure are compared as a whole.
 
 Where this does not settle it nothing is claimed, and `Unknown` says why.
 
-Whether one structure of a covariance matrix is nested in another, and by how many parameters.
-
-Every structure is nested in `full`, and `diagonal` in all those with free variances but that of reduced rank, which is
-factor-analytic without specific variances. One correlation rho > 0 is one common factor: D C(rho) D = rho d d' + (1 -
-rho) D^2. AR1 is ante-dependence with regressions rho d_j / d_(j-1).
+Every structure of a covariance matrix is nested in `full`. In which others it is nested its kind says
+(models/structures): `diagonal` in all that have free variances and an inverse, reduced rank in factor-analytic ones.
 
 Where the smaller model is the larger one without some of its common factors, the matrix L L' of those is on its
 boundary, and nothing determines their directions: D is not chi-square with the parameters that the smaller model lacks.
@@ -96,10 +93,10 @@ def find_restriction(term: str, small: Any, large: Any, k: int, rho: float | Non
 
 
 def _is_nested(a: StructureForm, b: StructureForm, rho: float | None) -> bool:
-    if b.kind == "full" or a == b:
+    if b.is_full or a == b:
         return True
     smaller, larger = STRUCTURES[a.kind], STRUCTURES[b.kind]
-    if a.kind == "full" or (b.equal and not a.equal) or (larger.is_singular and not smaller.is_singular):
+    if (b.equal and not a.equal) or (larger.is_singular and not smaller.is_singular):
         return False
     return smaller.is_nested(a, larger, b, rho)
 

@@ -291,7 +291,7 @@ PARAMETERS = {
     "residual.cov[A,B]": "residual covariance of two traits",
     "residual.corr[A,B]": "residual correlation",
     "TERM.rho[DIRECTION]": "correlation of neighbouring rows, columns or times (`relationship: ar1`), over the step of "
-    "run.json; `TERM.rho` of a covariance matrix with `structure: compound_symmetry` or `ar1`",
+    "run.json; `TERM.rho` of a covariance matrix whose `structure` has one correlation",
     "TERM.loading[COMPONENT:J]": "loading of a component on factor J (`structure: factor_analytic`, `reduced_rank`), "
     "on principal axes",
     "TERM.factors": "number of active factors (`factors: auto`); the mean of `TERM.factors[J]` is the posterior "

@@ -9,6 +9,7 @@ from helpers.mutants import mutant
 from scipy import stats
 
 from mmgibbs.models.structures import shrunken_factors
+from mmgibbs.models.structures.factor_analytic import FactorAnalytic
 from mmgibbs.models.structures.shrunken_factors import (
     SLAB_RATE,
     SLAB_SHAPE,
@@ -40,7 +41,7 @@ def effects(phi, rng):
 
 def draw(phi, S, rng, module):
     """Loadings and specific variances, then which factors are active."""
-    drawn = np.append(STRUCTURE.draw_factors(S, Q, phi, rng), phi[STRUCTURE.n_matrix :])
+    drawn = np.append(FactorAnalytic.draw_round(STRUCTURE, S, Q, phi, rng), phi[STRUCTURE.n_matrix :])
     return module.ShrunkenFactors.draw_number(STRUCTURE, S, Q, drawn, rng)
 
 

@@ -1,6 +1,7 @@
 """Structured covariance matrices: G as a function of fewer parameters than it has elements.
 
-A new kind is a file with its class, and the class in `STRUCTURES`, in whose order the reference of keys has them.
+To add a kind, write its class in a file of its own and list the class in `KINDS`. The reference of keys has the kinds
+in this order.
 """
 
 from mmgibbs.models.structures.antedependence import Antedependence
@@ -11,4 +12,6 @@ from mmgibbs.models.structures.reduced_rank import ReducedRank
 from mmgibbs.models.structures.unstructured import Diagonal, Unstructured
 
 KINDS = (Unstructured, Diagonal, FactorAnalytic, ReducedRank, CompoundSymmetry, Autoregressive, Antedependence)
-STRUCTURES: dict[str, type[Structure]] = {structure.kind: structure for structure in KINDS}  # by the word in a file
+STRUCTURES: dict[str, type[Structure]] = {
+    structure.kind: structure for structure in KINDS
+}  # by the word in an analysis file

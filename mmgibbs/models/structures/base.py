@@ -1,11 +1,12 @@
-"""What a structured covariance matrix is: a function G(phi) of a vector of parameters without bounds.
+"""The contract of structured covariance matrices: G(phi) is a function of a vector of parameters without bounds.
 
-Components are in the order of the term: ordered levels (sites from south to north, weeks) make sense of `ar1` and
-`antedependence`. Variances and standard deviations enter phi as logarithms, correlations as a map of the whole line to
-their range, so that every phi gives a positive definite G.
+Components have the order of the term. Kinds with `needs_order` use it: their components are ordered levels, such as
+sites from south to north, or weeks. Variances and standard deviations enter phi as logarithms, and correlations through
+a map from the real line to their range. Every phi then gives a positive definite G, or a positive semi-definite one of
+a kind that is singular.
 
-A kind of structure is one class in a file of its own, and a line in the registry of this package. The class says what
-the keys of the analysis file may be, makes the structure, and knows its parameters, their prior and their draws.
+Each kind is one class in a file of its own, listed in the registry of this package. The class names the keys that it
+takes from the analysis file, builds the structure from them, and has its parameters, their prior and their draws.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from mmgibbs.models.design import Design
     from mmgibbs.models.terms import Term
 
+FULL = "full"  # kind of a matrix whose elements are all free
 MAX_FIT_ITERATIONS = 2_000
 SMALLEST_SHARE = 3e-3  # of a standard deviation that REML may reach: C^-1 has too few digits below it
 
@@ -39,7 +41,7 @@ class StructureKeys(Protocol):
 
 
 class StructureContext(NamedTuple):
-    """What a structure is made of beside its keys."""
+    """The data and prior that a structure is built from, beside its keys."""
 
     term: Term
     design: Design
@@ -50,13 +52,18 @@ class StructureContext(NamedTuple):
 
 
 class StructureForm(NamedTuple):
-    """A structure of k components, as likelihood-ratio tests compare it."""
+    """A structure of k components without values, as likelihood-ratio tests compare it."""
 
     kind: str
     k: int
     factors: int = 0
     equal: bool = False
     distances: str = "equal"
+
+    @property
+    def is_full(self) -> bool:
+        """Whether all elements are free, so that every other structure is nested in this one."""
+        return self.kind == FULL
 
     @property
     def n_elements(self) -> int:
@@ -68,17 +75,17 @@ class StructureForm(NamedTuple):
 
 
 class Structure(ABC):
-    """One kind of structure, for k components."""
+    """A covariance matrix of k components as a function of parameters; each subclass is one kind."""
 
     kind: ClassVar[str]  # the word in the analysis file
-    meaning: ClassVar[str] = ""  # what the reference of keys says of it
-    words: ClassVar[str] = ""  # what the report says of it, where its keys make no difference
-    key_names: ClassVar[frozenset[str]] = frozenset({"variances"})  # that it takes: also factors, loading_sd, distances
+    meaning: ClassVar[str] = ""  # its sentence in the reference of keys
+    words: ClassVar[str] = ""  # its words in reports, where its keys make no difference to them
+    key_names: ClassVar[frozenset[str]] = frozenset({"variances"})  # keys beside `kind` that it takes (StructureKeys)
     is_structured: ClassVar[bool] = True  # False: the elements are parameters themselves
     has_covariances: ClassVar[bool] = True  # False: its blocks are single components
-    is_singular: ClassVar[bool] = False  # whether G has no inverse
+    is_singular: ClassVar[bool] = False  # whether G has no inverse: levels are scores on its common factors alone
     can_draw_factors: ClassVar[bool] = False  # whether it takes `factors: auto`
-    needs_order: ClassVar[bool] = False  # of its components
+    needs_order: ClassVar[bool] = False  # whether G depends on the order of the components
 
     k: int
     equal: bool  # whether components share one variance (of the specific effects, of the innovations)
@@ -89,37 +96,38 @@ class Structure(ABC):
 
     @classmethod
     def build(cls, section: StructureKeys, context: StructureContext) -> Structure:
-        """Make it; ModelError for what it cannot be combined with. Only where `is_structured`."""
+        """Build the structure, or raise ModelError where the model has something that it cannot be combined with.
+
+        Called only where `is_structured`.
+        """
         raise NotImplementedError(f"{cls.kind}: the elements of G are the parameters, so there is nothing to build")
 
     @classmethod
-    def count_scores(cls, section: StructureKeys) -> int | None:
-        """Columns of the scores that stand for the levels where G has no inverse; None of others."""
-        return None
-
-    @classmethod
     def describe(cls, section: Mapping[str, Any]) -> str:
-        """What the report says of it: 'factor-analytic with 2 factors'."""
+        """Describe the structure in a report: 'factor-analytic with 2 factors'."""
         return cls.words
 
     @classmethod
     def simplify(cls, form: StructureForm) -> StructureForm:
-        """Make the form that stands for all those of the same model."""
-        return StructureForm("full", form.k) if form.k == 1 or (form.k == 2 and not form.equal) else form
+        """Return one form for all forms of the same model: two components with free variances are always full."""
+        return StructureForm(FULL, form.k) if form.k == 1 or (form.k == 2 and not form.equal) else form
 
     @classmethod
     @abstractmethod
     def count_parameters(cls, form: StructureForm) -> int:
-        """Parameters without redundant ones; they may be more than the elements of the matrix."""
+        """Count the parameters that are not redundant; there may be more than elements of the matrix."""
 
     @classmethod
     def count_factors(cls, form: StructureForm) -> int:
-        """Common factors that it is a model of."""
+        """Count the common factors whose loadings can express this structure."""
         return form.factors
 
     @classmethod
     def is_nested(cls, form: StructureForm, larger: type[Structure], other: StructureForm, rho: float | None) -> bool:
-        """Whether it is nested in a `larger` kind that is another one or has other keys; rho: its estimate."""
+        """Return whether this form is nested in the form `other` of the kind `larger`, which is not equal to it.
+
+        rho is the estimate of its correlation, None where it has none. `full`, which contains all, is not asked for.
+        """
         return form.kind == other.kind and form.distances == other.distances
 
     # -------------------------------------------------------------------------------- the matrix
@@ -127,27 +135,29 @@ class Structure(ABC):
     @property
     @abstractmethod
     def free(self) -> np.ndarray:
-        """(p,) bool: the parameters that REML moves; the others are redundant there and stay at 0."""
+        """(p,) bool: the parameters that REML moves. The others are redundant for REML and stay at 0."""
 
     @abstractmethod
     def matrix(self, phi: np.ndarray) -> np.ndarray:
-        """(k, k) G."""
+        """Compute G (k, k)."""
 
     @abstractmethod
     def derivatives(self, phi: np.ndarray) -> np.ndarray:
-        """(p, k, k) dG/dphi."""
+        """Compute dG/dphi (p, k, k)."""
 
     @abstractmethod
     def start(self, C: np.ndarray) -> np.ndarray:
-        """(p,) parameters whose matrix is near C, whose variances are near 1."""
+        """Return parameters (p,) whose matrix is near C (k, k), which has variances near 1."""
 
     @abstractmethod
     def rescaled(self, phi: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        """(p,) the parameters of D G D, D = diag(scale): where variances are equal, so are the scales."""
+        """Return the parameters (p,) of D G D, D = diag(scale); all scales are equal where variances are."""
 
     def fit(self, G: np.ndarray) -> np.ndarray:
-        """(p,) parameters of the matrix nearest G: the minimum of log|G(phi)| + tr(G(phi)^-1 G); of a structure without
-        an inverse its start."""
+        """Return the parameters (p,) whose matrix is nearest to G: they minimise log|G(phi)| + tr(G(phi)^-1 G).
+
+        Where the matrix of the structure is singular, return its start.
+        """
         from scipy.optimize import minimize  # chains of other models do without it
 
         sd = np.sqrt(np.diag(G))
@@ -175,70 +185,75 @@ class Structure(ABC):
         return self.rescaled(phi, scale)
 
     def named(self, phi: np.ndarray, labels: tuple[str, ...]) -> Mapping[str, np.ndarray]:
-        """What is reported beside G: 'rho', 'loading[a:1]', ..., from draws (..., p)."""
+        """Compute what is reported beside G from draws (..., p): 'rho', 'loading[a:1]', ..."""
         return {}
 
     # -------------------------------------------------------------------------------- REML
 
     @abstractmethod
     def units(self, sd: np.ndarray) -> np.ndarray:
-        """(p,) the size of each parameter where components have the standard deviations sd (k,)."""
+        """Return the unit (p,) of a step in each parameter where components have the standard deviations sd (k,)."""
 
     def lower_bounds(self, sd: np.ndarray) -> np.ndarray:
-        """(p,) where REML stops a logarithm that goes to minus infinity; -inf for others."""
+        """Return where REML stops each logarithm (p,) that goes to minus infinity; -inf for other parameters."""
         return np.full(len(self.free), -np.inf)
 
     def upper_bounds(self) -> np.ndarray:
-        """(p,) where REML stops what else goes to infinity, as where a correlation goes to 1; inf for others."""
+        """Return where REML stops each parameter (p,) that goes to infinity, as for a correlation of 1; else inf."""
         return np.full(len(self.free), np.inf)
 
     def bounded_names(self, labels: tuple[str, ...]) -> Sequence[str]:
-        """(p,) what is 0 where a parameter is at its lower bound: 'specific[a]'; 'rho' where it is a correlation that
-        is at a bound; '' for others.
-        """
+        """Name what is 0 where each parameter (p,) is at its lower bound, as 'specific[a]'; '' for others."""
         return [""] * len(self.free)
 
     def describe_bounds(self, name: str, labels: tuple[str, ...], phi: np.ndarray, at_bound: np.ndarray) -> list[str]:
         """Say which parameters of the matrix of this name are at a bound; at_bound (p,) bool."""
         return [
-            f"{name}: the correlation of the structure is at its bound, {float(self.named(phi, labels)[parameter]):.4g}"
-            ": the likelihood is highest there, and it has no standard error"
-            if parameter == "rho"
-            else f"{name}: {parameter} is on the boundary: the likelihood is highest at 0; it is set just above 0, and "
-            "has no standard error"
+            f"{name}: {parameter} is on the boundary: the likelihood is highest at 0; it is set just above 0, and has "
+            "no standard error"
             for parameter, is_there in zip(self.bounded_names(labels), at_bound, strict=True)
             if is_there and parameter
         ]
 
     @property
     def factor_places(self) -> Sequence[np.ndarray]:
-        """Of each common factor the places of its free loadings in phi: from component j on of factor j."""
+        """Positions in phi of the free loadings of each common factor j, which are those from component j on."""
         return ()
 
     # -------------------------------------------------------------------------------- draws
 
     def log_prior(self, phi: np.ndarray) -> float:
-        """Log density of phi, up to a constant."""
-        raise NotImplementedError
+        """Compute log p(phi), up to a constant."""
+        raise NotImplementedError(f"{self.kind}: needed log_prior, the prior of its parameters, to draw them")
 
     def log_jacobian(self, scale: np.ndarray) -> float:
-        """log |d rescaled(phi, scale) / d scale| of the scales that are free (all, or one where variances are equal)
-        beside the other parameters, up to a constant; not asked of reduced rank, whose loadings are drawn given the
-        records."""
-        raise NotImplementedError
+        """Compute log |d rescaled(phi, scale) / d scale|, up to a constant.
+
+        It is that of the scales that are free (all, or one where variances are equal) beside the other parameters.
+        Not asked where G is singular, as loadings are drawn given the records there.
+        """
+        raise NotImplementedError(f"{self.kind}: needed log_jacobian, to draw the scales of its components")
 
     def draw(self, S: np.ndarray, q: int, phi: np.ndarray, rng: np.random.Generator) -> np.ndarray | None:
-        """(p,) one draw of phi given S = Theta' K^-1 Theta (k, k) of q levels; None where the sampler should draw one
-        parameter after the other by slice sampling."""
+        """Return one draw of phi (p,) given S = Theta' K^-1 Theta (k, k) of q levels.
+
+        None makes the sampler draw one parameter after the other, by slices of `log_density`.
+        """
         return None
 
     def log_density(self, S: np.ndarray, q: int, phi: np.ndarray) -> float:
-        """log p(phi | theta), up to a constant; -inf where G(phi) is singular by rounding."""
+        """Compute log p(phi | theta) = log p(theta | phi) + log p(phi), up to a constant.
+
+        It is -inf where G(phi) is singular by rounding.
+        """
         log_likelihood = self.log_likelihood(S, q, phi)
         return log_likelihood + self.log_prior(phi) if np.isfinite(log_likelihood) else -np.inf
 
     def log_likelihood(self, S: np.ndarray, q: int, phi: np.ndarray) -> float:
-        """log p(theta | phi), up to a constant; -inf where G(phi) is singular by rounding."""
+        """Compute log p(theta | phi) = -1/2 [q log|G(phi)| + tr(G(phi)^-1 S)], up to a constant.
+
+        It is -inf where G(phi) is singular by rounding.
+        """
         G = self.matrix(phi)
         if not np.isfinite(G).all():
             return -np.inf

@@ -123,7 +123,17 @@ class Correlated(Structure):
         return np.ones(self.n_sd + 1)
 
     def bounded_names(self, labels: tuple[str, ...]) -> Sequence[str]:
-        return [*(f"var[{label}]" for label in labels[: self.n_sd]), "rho"]
+        return [*(f"var[{label}]" for label in labels[: self.n_sd]), ""]
+
+    def describe_bounds(self, name: str, labels: tuple[str, ...], phi: np.ndarray, at_bound: np.ndarray) -> list[str]:
+        words = super().describe_bounds(name, labels, phi, at_bound)
+        if at_bound[-1]:
+            rho = float(self.named(phi, labels)["rho"])
+            words.append(
+                f"{name}: the correlation of the structure is at its bound, {rho:.4g}: the likelihood is highest "
+                "there, and it has no standard error"
+            )
+        return words
 
     def lower_bounds(self, sd: np.ndarray) -> np.ndarray:
         return np.append(np.log(SMALLEST_SHARE * sd[: self.n_sd]), -MAX_LOGIT)

@@ -23,7 +23,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mmgibbs.errors import ModelError
-from mmgibbs.models.structures.base import SMALLEST_SHARE, StructureContext, StructureForm, StructureKeys, log_half_t
+from mmgibbs.models.structures.base import (
+    FULL,
+    SMALLEST_SHARE,
+    StructureContext,
+    StructureForm,
+    StructureKeys,
+    log_half_t,
+)
 from mmgibbs.models.structures.loadings import (
     WithLoadings,
     count_loadings,
@@ -81,7 +88,7 @@ class FactorAnalytic(WithLoadings):
 
     @classmethod
     def simplify(cls, form: StructureForm) -> StructureForm:
-        return StructureForm("full", form.k) if form.factors >= form.k - 1 else super().simplify(form)
+        return StructureForm(FULL, form.k) if form.factors >= form.k - 1 else super().simplify(form)
 
     @classmethod
     def count_parameters(cls, form: StructureForm) -> int:
@@ -163,11 +170,11 @@ class FactorAnalytic(WithLoadings):
 
     def draw(self, S: np.ndarray, q: int, phi: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         for _ in range(ROUNDS_OF_FACTORS):
-            phi = self.draw_factors(S, q, phi, rng)
+            phi = self.draw_round(S, q, phi, rng)
         return phi
 
-    def draw_factors(self, S: np.ndarray, q: int, phi: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Loadings and specific variances, given sums of scores that are drawn from their conditional."""
+    def draw_round(self, S: np.ndarray, q: int, phi: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw loadings and specific variances given sums of scores, which are drawn from their conditional."""
         L, psi = self.loadings(phi), self.specific(phi)
         FF, FT = _draw_sums_of_scores(L, psi, S, q, rng)
         L = _draw_loadings(self.prior_sd(phi), FF, FT, psi, rng)

@@ -10,13 +10,13 @@ Gibbs moves all of them, and both report them after rotation to principal axes. 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mmgibbs.errors import ModelError
-from mmgibbs.models.structures.base import StructureContext, StructureForm, StructureKeys
+from mmgibbs.models.structures.base import FULL, StructureContext, StructureForm, StructureKeys
 from mmgibbs.models.structures.loadings import (
     WithLoadings,
     count_loadings,
@@ -41,8 +41,8 @@ class ReducedRank(WithLoadings):
     k: int
     factors: int
     loading_sd: np.ndarray  # (k,) prior standard deviation of the loadings of each component
-    equal: bool = False
-    nu: float = 2.0  # of half-t priors where the records are asked for its variances alone
+    equal: bool = field(default=False, init=False)
+    nu: float = field(default=2.0, init=False)  # of half-t priors where the records are asked for its variances alone
 
     @property
     def sd_scale(self) -> np.ndarray:  # type: ignore[override]
@@ -51,7 +51,8 @@ class ReducedRank(WithLoadings):
     @classmethod
     def build(cls, section: StructureKeys, context: StructureContext) -> ReducedRank:
         _refuse_combinations(context)
-        rank, size = cls.count_scores(section), 1.0 if section.loading_sd is None else section.loading_sd
+        rank, size = context.term.n_scores, 1.0 if section.loading_sd is None else section.loading_sd
+        assert rank is not None, "it is singular"
         structure = cls(len(context.sd), rank, size * context.sd)
         if (
             context.given is not None
@@ -65,17 +66,13 @@ class ReducedRank(WithLoadings):
         return structure
 
     @classmethod
-    def count_scores(cls, section: StructureKeys) -> int:
-        return section.factors if isinstance(section.factors, int) else 1
-
-    @classmethod
     def describe(cls, section: Mapping[str, Any]) -> str:
         factors = section.get("factors") or 1
         return f"of {factors} common factor{'' if factors == 1 else 's'} alone (reduced rank)"
 
     @classmethod
     def simplify(cls, form: StructureForm) -> StructureForm:
-        return StructureForm("full", 1) if form.k == 1 else form
+        return StructureForm(FULL, 1) if form.k == 1 else form
 
     @classmethod
     def count_parameters(cls, form: StructureForm) -> int:

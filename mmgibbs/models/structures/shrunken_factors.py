@@ -31,7 +31,7 @@ from math import lgamma
 import numpy as np
 
 from mmgibbs.models.structures.base import log_half_t
-from mmgibbs.models.structures.factor_analytic import ROUNDS_OF_FACTORS, FactorAnalytic
+from mmgibbs.models.structures.factor_analytic import FactorAnalytic
 
 SPIKE = 0.01  # theta of a factor that is shrunk: its loadings have a tenth of the standard deviation
 SLAB_SHAPE, SLAB_RATE = 2.0, 2.0  # a and b
@@ -95,12 +95,10 @@ class ShrunkenFactors(FactorAnalytic):
         out |= {f"factors[{j}]": (n == j).astype(float) for j in range(self.factors)}
         return {**super().named(phi, labels), **out}
 
-    def draw(self, S: np.ndarray, q: int, phi: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Loadings and specific variances, and then which factors are active."""
-        for _ in range(ROUNDS_OF_FACTORS):
-            drawn = np.append(self.draw_factors(S, q, phi, rng), phi[self.n_matrix :])
-            phi = self.draw_number(S, q, drawn, rng)
-        return phi
+    def draw_round(self, S: np.ndarray, q: int, phi: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw loadings and specific variances, and then which factors are active."""
+        drawn = np.append(super().draw_round(S, q, phi, rng), phi[self.n_matrix :])
+        return self.draw_number(S, q, drawn, rng)
 
     def draw_number(self, S: np.ndarray, q: int, phi: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """One draw of (theta, v) with the loadings."""

@@ -9,14 +9,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from mmgibbs.models.structures.base import SMALLEST_SHARE, Structure, StructureForm
+from mmgibbs.models.structures.base import FULL, SMALLEST_SHARE, Structure, StructureForm
 
 
 @dataclass(frozen=True)
 class Unstructured(Structure):
     """phi = (log of the diagonal of L, elements of L below it), G = L L'."""
 
-    kind: ClassVar[str] = "full"
+    kind: ClassVar[str] = FULL
     key_names: ClassVar[frozenset[str]] = frozenset()
     is_structured: ClassVar[bool] = False
 
@@ -89,7 +89,7 @@ class Diagonal(Structure):
 
     @classmethod
     def simplify(cls, form: StructureForm) -> StructureForm:
-        return StructureForm("full", 1) if form.k == 1 else form
+        return StructureForm(FULL, 1) if form.k == 1 else form
 
     @classmethod
     def count_parameters(cls, form: StructureForm) -> int:

@@ -8,9 +8,12 @@ import polars as pl
 import pytest
 from scipy.stats import chi2
 
+from mmgibbs.models.structures import STRUCTURES
 from mmgibbs.models.structures.antedependence import Antedependence
 from mmgibbs.models.structures.correlated import Autoregressive, CompoundSymmetry
 from mmgibbs.models.structures.factor_analytic import FactorAnalytic
+from mmgibbs.models.structures.loadings import WithLoadings
+from mmgibbs.models.structures.reduced_rank import ReducedRank
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.likelihood_ratio import LikelihoodRatio, describe_test, likelihood_ratio
 from mmgibbs.report.nested import count_parameters, count_surplus, find_restriction, make_form, simplify_form
@@ -147,10 +150,12 @@ def test_parameters_are_the_rank_of_the_derivatives(k, equal):
     one = np.ones(k)
     structures = [CompoundSymmetry(k, equal, one), Autoregressive(k, equal, one), Antedependence(k, equal, one, one)]
     structures += [FactorAnalytic(k, f, equal, one, one) for f in range(1, k)]
+    structures += [ReducedRank(k, f, one) for f in range(1, k)]  # without variances that may be equal
+    assert {structure.kind for structure in structures} == {name for name, s in STRUCTURES.items() if s.is_structured}
     rng = np.random.default_rng(k)
     for structure in structures:
         phi = rng.uniform(0.2, 0.9, len(structure.free))
         rank = np.linalg.matrix_rank(structure.derivatives(phi).reshape(len(phi), -1), tol=1e-7)
-        section = {"kind": structure.kind, "variances": "equal" if equal else "free"}
-        factors = {"factors": structure.factors} if isinstance(structure, FactorAnalytic) else {}
+        section = {"kind": structure.kind, "variances": "equal" if structure.equal else "free"}
+        factors = {"factors": structure.factors} if isinstance(structure, WithLoadings) else {}
         assert count_parameters(simplify_form(make_form(section | factors, k))) == rank, (structure.kind, factors)
