@@ -16,7 +16,7 @@ from mmgibbs.errors import ConfigError, option, option_name
 from mmgibbs.machine.files import REPLACED, WORK, remove_files, remove_folder, replaced_file
 from mmgibbs.machine.output_places import OutputKind, check_output_folder, list_names, name_some
 from mmgibbs.results.checksums import record_with_checksum
-from mmgibbs.results.csv_files import csv_writer
+from mmgibbs.results.csv_files import write_csv
 from mmgibbs.results.folder import LOCK, RUN_FOLDER
 from mmgibbs.results.output_folder import Content, write_file, write_files
 from mmgibbs.results.reading import RECORD, read_record
@@ -139,7 +139,7 @@ def _is_draft(name: str) -> bool:
 def _draft_contents(analysis: Mapping[str, Any], snps: pl.DataFrame) -> dict[str, Content]:
     """The drafted analysis and its SNPs, which are never escaped: the run reads them."""
     text = yaml.safe_dump(dict(analysis), sort_keys=False, allow_unicode=True)
-    return {SNPS: csv_writer(snps, False), ANALYSIS: text}
+    return {SNPS: lambda path: write_csv(snps, path, False), ANALYSIS: text}
 
 
 def _move_paths(run: Path, work: Path, place: Path) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
 import polars as pl
 
@@ -19,7 +16,7 @@ COUNT = 4  # principal components
 SHOWN = 150  # animals of the sample
 
 
-def files_of_genotyped(prepared: Prepared) -> dict[str, Callable[[Path], None]]:
+def files_of_genotyped(prepared: Prepared) -> dict[str, pl.DataFrame]:
     """{} unless relationships are made of genotypes."""
     kinds = [t.relationship for t in prepared.design.terms if t.relationship.dense is not None]
     if not kinds or prepared.genotypes is None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from mmgibbs.genotypes.parts import realised_variances
 from mmgibbs.posterior.moments import PooledMoments
 from mmgibbs.posterior.thinned import KeptDraws
 from mmgibbs.results.markers import CHANCE
+from mmgibbs.results.output_folder import Content
 from mmgibbs.results.windows import chromosome_frame, shares, window_files, window_frame
 
 
@@ -20,8 +20,7 @@ def files_of_windows(
     prepared: Prepared,
     effects: Mapping[str, KeptDraws],
     moments: Mapping[str, PooledMoments],
-    escaped: bool = False,
-) -> dict[str, Callable[[Path], None]]:
+) -> dict[str, Content]:
     """windows.parquet where the analysis asks for windows, chromosomes.csv where chromosomes are known; none without
     draws of the effects. By key of a term of SNP effects.
     """
@@ -44,7 +43,7 @@ def files_of_windows(
         if mapped:
             variances = realised.of_group, realised.with_rest, realised.total
             chromosomes.append(chromosome_frame(m.name, trait, parts.chromosomes, *variances))
-    return window_files(windows, chromosomes, escaped)
+    return window_files(windows, chromosomes)
 
 
 def _has_classes(moments: PooledMoments) -> bool:

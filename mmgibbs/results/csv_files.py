@@ -8,7 +8,7 @@ test_csv_files.py); tables that the program reads again as input are not escaped
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +41,3 @@ def is_escaped(record: Mapping[str, Any]) -> bool:
 def write_csv(frame: pl.DataFrame, path: Path, escaped: bool) -> None:
     """Write a csv file; escaped: see `escape_formulas`."""
     (escape_formulas(frame) if escaped else frame).write_csv(path)
-
-
-def csv_writer(frame: pl.DataFrame, escaped: bool) -> Callable[[Path], None]:
-    """A function that writes the csv file to a path."""
-    return lambda path: write_csv(frame, path, escaped)

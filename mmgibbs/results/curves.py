@@ -9,10 +9,9 @@ Curves of a trait over a covariate as a table: the mean of the trait at each val
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,11 +21,8 @@ from mmgibbs.data.covariates import legendre
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.posterior.adjusted_means import AdjustedMeans, MeansMoments
 from mmgibbs.posterior.summary import summary_table
-from mmgibbs.results.csv_files import csv_writer
-from mmgibbs.results.folder import is_csv_wanted
 from mmgibbs.results.relationships import describe_relationships
 
-FILE = "curves"
 POINTS = 61  # of a curve
 ADDITIVE = ("A", "G", "H")  # symbols of relationships by which the variance of animals is a genetic one
 PARENTS = ("sire", "father", "dam", "mother")  # level columns, whose variance is a part of that, or a maternal one
@@ -136,17 +132,6 @@ def _frame(curve: VarianceCurve, quantity: str, values: np.ndarray, chains: int)
     )
 
 
-def curve_files(
-    record: Mapping[str, Any], draws: Mapping[str, np.ndarray], csv: str, escaped: bool = False
-) -> dict[str, Callable[[Path], None]]:
-    """File name -> its writer, for `folder.write_run_folder`; nothing without a random regression."""
-    frame = curves_frame(record, draws)
-    if frame.is_empty():
-        return {}
-    files: dict[str, Callable[[Path], None]] = {f"{FILE}.parquet": frame.write_parquet}
-    return files if csv == "never" else files | {f"{FILE}.csv": csv_writer(frame, escaped)}
-
-
 def _element(draws: Mapping[str, np.ndarray], term: str, a: str, b: str) -> np.ndarray | None:
     """(draws,) of a variance, or of a covariance, which the draws have once."""
     names = [f"{term}.var[{a}]"] if a == b else [f"{term}.cov[{a},{b}]", f"{term}.cov[{b},{a}]"]
@@ -222,9 +207,6 @@ def _total(
     return total, [*names, "residual"]
 
 
-NAME = "smooths"
-
-
 def smooths_frame(
     prepared: Prepared, means: Sequence[AdjustedMeans], moments: Mapping[str, MeansMoments]
 ) -> pl.DataFrame | None:
@@ -254,11 +236,3 @@ def _smooth_frame(prepared: Prepared, means: AdjustedMeans, moments: MeansMoment
             "sd": np.sqrt(np.maximum(np.diag(moments.covariance), 0.0)),
         }
     )
-
-
-def smooths_files(frame: pl.DataFrame | None, csv: str, escaped: bool = False) -> dict[str, Callable[[Path], None]]:
-    """File name -> its writer, for `folder.write_run_folder`; csv: `output.csv`."""
-    if frame is None:
-        return {}
-    files: dict[str, Callable[[Path], None]] = {f"{NAME}.parquet": frame.write_parquet}
-    return files | ({f"{NAME}.csv": csv_writer(frame, escaped)} if is_csv_wanted(csv, frame.height) else {})

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
 
 from mmgibbs.posterior.decisions import Decided
-from mmgibbs.results.csv_files import csv_writer
-from mmgibbs.results.folder import is_csv_wanted
 
 
 def candidates_frame(
@@ -51,20 +48,6 @@ def response_frame(
         "perfect": of_gains.pop("mean"),
     }
     return pl.DataFrame(columns | {f"perfect_{name}": values for name, values in of_gains.items()})
-
-
-def decision_files(
-    candidates: pl.DataFrame | None, response: pl.DataFrame | None, csv: str, escaped: bool = False
-) -> dict[str, Callable[[Path], None]]:
-    """File name -> its writer, for `folder.write_run_folder`; nothing where no decisions were asked for."""
-    files: dict[str, Callable[[Path], None]] = {}
-    for name, frame in (("decisions", candidates), ("response", response)):
-        if frame is None:
-            continue
-        files[f"{name}.parquet"] = frame.write_parquet
-        if is_csv_wanted(csv, frame.height):
-            files[f"{name}.csv"] = csv_writer(frame, escaped)
-    return files
 
 
 def _numbers(values: np.ndarray) -> pl.Series:

@@ -16,17 +16,11 @@ posterior means, or the estimates and solutions of REML.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from mmgibbs.results.csv_files import csv_writer
-from mmgibbs.results.folder import is_csv_wanted
-
-NAME = "factor_scores"
 _LOADING = re.compile(r"^(?P<term>.+)\.loading\[(?P<component>.+):(?P<factor>\d+)\]$", re.DOTALL)
 
 
@@ -91,13 +85,3 @@ def _values_by_trait(solutions: pl.DataFrame, components: list[str]) -> pl.DataF
     if set(components) != set(solutions["trait"].to_list()) or solutions["effect"].n_unique() > 1:
         return None
     return solutions.pivot("trait", index="level", values="mean")
-
-
-def score_files(frame: pl.DataFrame | None, csv: str, escaped: bool = False) -> dict[str, Callable[[Path], None]]:
-    """File name -> its writer, for `folder.write_run_folder`; csv: `output.csv`."""
-    if frame is None:
-        return {}
-    files: dict[str, Callable[[Path], None]] = {f"{NAME}.parquet": frame.write_parquet}
-    if is_csv_wanted(csv, frame.height):
-        files[f"{NAME}.csv"] = csv_writer(frame, escaped)
-    return files

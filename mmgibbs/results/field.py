@@ -11,9 +11,8 @@ Of values z at the plots of a grid, the semivariance at displacements of d rows 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -24,8 +23,6 @@ from mmgibbs.models.terms import Effect, Term
 from mmgibbs.posterior.adjusted_means import AdjustedMeans, MeansMoments
 from mmgibbs.posterior.fitted import residuals
 from mmgibbs.posterior.moments import PooledMoments
-from mmgibbs.results.csv_files import csv_writer
-from mmgibbs.results.folder import is_csv_wanted
 
 COLUMNS = {
     "row_displacement": pl.Int64,
@@ -232,16 +229,3 @@ def variogram_frame(field: pl.DataFrame) -> pl.DataFrame:
         trend = [pl.lit(value, pl.String).alias(name) for name, value in zip(OF_TREND, key, strict=True)]
         frames.append(variogram.select(*trend, pl.all()))
     return pl.concat(frames)
-
-
-def field_files(frame: pl.DataFrame | None, csv: str, escaped: bool = False) -> dict[str, Callable[[Path], None]]:
-    """File name -> its writer, for `folder.write_run_folder`; csv: `output.csv`."""
-    if frame is None:
-        return {}
-    files: dict[str, Callable[[Path], None]] = {}
-    for name, table in ((NAME, frame), (VARIOGRAM, variogram_frame(frame))):
-        if table.height:
-            files[f"{name}.parquet"] = table.write_parquet
-            if is_csv_wanted(csv, table.height):
-                files[f"{name}.csv"] = csv_writer(table, escaped)
-    return files

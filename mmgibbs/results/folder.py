@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,52 +17,18 @@ from mmgibbs.errors import ConfigError
 from mmgibbs.machine.files import WORK, replaced_files
 from mmgibbs.machine.output_places import OutputKind, begins_with, check_output_folder, is_page, list_names, name_some
 from mmgibbs.posterior.summary import write_draws
-from mmgibbs.results.csv_files import write_csv
-from mmgibbs.results.output_folder import write_record
+from mmgibbs.results.output_folder import Content, write_file, write_record
 
 CSV_ROWS = 1_000_000  # larger solutions are written as csv only on request
-CONTENTS = frozenset(
-    {
-        "summary.csv",
-        "summary.parquet",
-        "solutions.csv",
-        "solutions.parquet",
-        "draws.nc",
-        "animals.parquet",
-        "means.csv",
-        "means.parquet",
-        "means_covariance.npz",
-        "factor_scores.csv",
-        "factor_scores.parquet",
-        "field.csv",
-        "field.parquet",
-        "variogram.csv",
-        "variogram.parquet",
-        "smooths.csv",
-        "smooths.parquet",
-        "predicted_classes.csv",
-        "predicted_classes.parquet",
-        "markers.parquet",
-        "marker_draws.npz",
-        "snp_effects.parquet",
-        "windows.parquet",
-        "chromosomes.csv",
-        "genotyped.parquet",
-        "relationship_sample.parquet",
-        "curves.csv",
-        "curves.parquet",
-        "decisions.csv",
-        "decisions.parquet",
-        "response.csv",
-        "response.parquet",
-        "run.json",
-        "report.html",
-        "running.html",
-        "checkpoint",
-        "run.log",
-        ".writing",
-    }
-)
+TABLES = (  # written as parquet and csv
+    "summary", "solutions", "means", "factor_scores", "field", "variogram", "smooths", "predicted_classes", "curves",
+    "decisions", "response",
+)  # fmt: skip
+CONTENTS = frozenset(f"{name}{ending}" for name in TABLES for ending in (".parquet", ".csv")) | {
+    "draws.nc", "animals.parquet", "means_covariance.npz", "markers.parquet", "marker_draws.npz",
+    "snp_effects.parquet", "windows.parquet", "chromosomes.csv", "genotyped.parquet", "relationship_sample.parquet",
+    "run.json", "report.html", "running.html", "checkpoint", "run.log", ".writing",
+}  # fmt: skip
 RECORD, LOG, CHECKPOINT = "run.json", "run.log", "checkpoint"
 PAGES = ("report.html", "running.html")
 WORKING = frozenset({CHECKPOINT, LOG, WORK})  # what a run keeps while it works; the rest are its results
@@ -141,7 +107,7 @@ def write_run_folder(
     run: Mapping[str, Any],
     solutions: pl.DataFrame | None = None,
     draws: Mapping[str, Any] | None = None,
-    extra: Mapping[str, Callable[[Path], None]] | None = None,
+    extra: Mapping[str, Content] | None = None,
     csv: str = "auto",
     escaped: bool = False,
     overwrite: bool = False,
@@ -150,7 +116,7 @@ def write_run_folder(
 
     run: what run.json holds; the names of the files written are added as `files`, their checksums as `checksums`, and
     a note where the csv of the solutions was left out. draws: the arguments of `posterior.summary.write_draws` but its
-    path. extra: file name -> function that writes it. csv: 'auto' (solutions of at most a million rows) | 'always' |
+    path. extra: see `Content`. csv: 'auto' (solutions of at most a million rows) | 'always' |
     'never'; escaped: see csv_files.py. With `overwrite` an earlier run is replaced once the new one is complete;
     checkpoints, the log, and files that are not of a run are kept.
 
@@ -170,30 +136,40 @@ def is_csv_wanted(csv: str, rows: int) -> bool:
     return csv == "always" or (csv == "auto" and rows <= CSV_ROWS)
 
 
+def name_tables(tables: Mapping[str, pl.DataFrame | None], csv: str) -> dict[str, Content]:
+    """File name -> table, of tables with rows by the names in TABLES; csv: `output.csv`."""
+    files: dict[str, Content] = {}
+    for name, table in tables.items():
+        if table is not None and table.height:
+            files[f"{name}.parquet"] = table
+            if is_csv_wanted(csv, table.height):
+                files[f"{name}.csv"] = table
+    return files
+
+
 def _write_files(
     work: Path,
     summary: pl.DataFrame,
     run: Mapping[str, Any],
     solutions: pl.DataFrame | None,
     draws: Mapping[str, Any] | None,
-    extra: Mapping[str, Callable[[Path], None]],
+    extra: Mapping[str, Content],
     csv: str,
     escaped: bool,
 ) -> None:
     notes = list(run.get("notes", ()))
-    write_csv(summary, work / "summary.csv", escaped)
-    summary.write_parquet(work / "summary.parquet")
+    contents: dict[str, Content] = {"summary.csv": summary, "summary.parquet": summary, **extra}
     if solutions is not None:
-        solutions.write_parquet(work / "solutions.parquet")
+        contents |= {"solutions.parquet": solutions}
         if is_csv_wanted(csv, solutions.height):
-            write_csv(solutions, work / "solutions.csv", escaped)
+            contents |= {"solutions.csv": solutions}
         elif csv != "never":
             notes.append(
                 f"solutions.csv was left out: {solutions.height:,} rows are above {CSV_ROWS:,}; "
                 "`output: {csv: always}` writes it, solutions.parquet holds the same"
             )
+    for name, content in contents.items():
+        write_file(work / name, content, escaped)
     if draws is not None:
         write_draws(work / "draws.nc", **draws)
-    for name, write in extra.items():
-        write(work / name)
     write_record(work, RECORD, {**run, "notes": notes}, has_checksum=True)

@@ -6,8 +6,7 @@ pedigree.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -22,8 +21,8 @@ def genotyped_files(
     chosen: Sequence[str],
     genomic: np.ndarray,
     pedigree: np.ndarray | None,
-) -> dict[str, Callable[[Path], None]]:
-    """Name -> what writes it. scores (n, k) and shares (k,) of components; relationships among the chosen (m, m), in
+) -> dict[str, pl.DataFrame]:
+    """File name -> table. scores (n, k) and shares (k,) of components; relationships among the chosen (m, m), in
     their order."""
     components = pl.DataFrame({"animal": ids} | {f"pc_{j + 1}": scores[:, j] for j in range(scores.shape[1])})
     components = components.with_columns(pl.lit(float(s)).alias(f"share_{j + 1}") for j, s in enumerate(shares))
@@ -37,4 +36,4 @@ def genotyped_files(
         },
         schema_overrides={"pedigree": pl.Float64},
     )
-    return {COMPONENTS: components.write_parquet, SAMPLE: sample.write_parquet}
+    return {COMPONENTS: components, SAMPLE: sample}

@@ -11,8 +11,7 @@ state_mcse_SET. Probabilities are means of the full conditional ones over the dr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -137,8 +136,8 @@ def squares_of_animals(markers: Markers) -> np.ndarray:
 
 def markers_file(
     prepared: Prepared, moments_by_term: Mapping[str, PooledMoments], states: Mapping[str, PooledMoments]
-) -> dict[str, Callable[[Path], None]]:
-    """Name -> what writes it; {} without SNP effects. states: of terms with states over several traits, by key."""
+) -> dict[str, pl.DataFrame]:
+    """File name -> table; {} without SNP effects. states: of terms with states over several traits, by key."""
     if not prepared.design.markers or prepared.genotypes is None:
         return {}
     frame = prepared.genotypes.checked.snps
@@ -173,7 +172,7 @@ def markers_file(
             ending = column_suffix(m.name, label, terms)
             columns.append(all_snps_column(f"state_{ending}", of_states.mean[0][:, k], m.number))
             columns.append(all_snps_column(f"state_mcse_{ending}", errors[:, k], m.number))
-    return {FILE: frame.with_columns(columns).write_parquet}
+    return {FILE: frame.with_columns(columns)}
 
 
 def _errors_of_chances(moments: PooledMoments, i: int) -> np.ndarray:

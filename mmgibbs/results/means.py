@@ -9,7 +9,7 @@ random effect, on the basis of their differences (Cullis, Smith & Coombes 2006; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,8 @@ from mmgibbs.data.levels import natural_order
 from mmgibbs.data.residuals import LEVELS, NAMES, RANDOM
 from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.posterior.adjusted_means import AdjustedMeans, MeansMoments
-from mmgibbs.results.csv_files import csv_writer
 from mmgibbs.results.reading import RunFiles
 
-NAME = "means"
 COVARIANCES = "means_covariance.npz"
 SIGNIFICANCE = 0.05
 _ZERO = 1e-8  # an eigenvalue
@@ -103,11 +101,8 @@ def _frame(table: MeansTable) -> pl.DataFrame:
     return frame[natural_order(levels)] if means.empty else frame
 
 
-def means_files(tables: Sequence[MeansTable], escaped: bool = False) -> dict[str, Callable[[Path], None]]:
-    """File name -> its writer, for `folder.write_run_folder`."""
-    if not tables:
-        return {}
-    frame = means_frame(tables)
+def write_covariances(tables: Sequence[MeansTable], path: Path) -> None:
+    """Write the covariance matrices of the means as COVARIANCES."""
     arrays: dict[str, Any] = {}
     for table in tables:
         name = table.means.name
@@ -117,16 +112,8 @@ def means_files(tables: Sequence[MeansTable], escaped: bool = False) -> dict[str
             f"{name}{LEVELS}": np.array(table.means.levels, dtype=np.str_),
             f"{name}{RANDOM}": np.array(table.means.random is not None),
         }
-
-    def write_covariances(path: Path) -> None:
-        with path.open("wb") as file:
-            np.savez(file, **arrays)
-
-    return {
-        f"{NAME}.parquet": frame.write_parquet,
-        f"{NAME}.csv": csv_writer(frame, escaped),
-        COVARIANCES: write_covariances,
-    }
+    with path.open("wb") as file:
+        np.savez(file, **arrays)
 
 
 def estimate_contrast(

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from mmgibbs.posterior.predictive import PredictedClasses
-from mmgibbs.results.csv_files import csv_writer
 
-NAME = "predicted_classes"
 INTERVAL = (2.5, 97.5)  # per cent of the draws
 
 
@@ -55,10 +52,3 @@ def _frame(of: PredictedClasses, draws: np.ndarray, trait: str) -> pl.DataFrame:
             "high": high,
         }
     )
-
-
-def predicted_files(frame: pl.DataFrame | None, escaped: bool = False) -> dict[str, Callable[[Path], None]]:
-    """File name -> its writer, for `folder.write_run_folder`."""
-    if frame is None:
-        return {}
-    return {f"{NAME}.parquet": frame.write_parquet, f"{NAME}.csv": csv_writer(frame, escaped)}

@@ -17,8 +17,7 @@ animals.parquet is the pedigree in the user's own ids, so that a report can spea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -225,13 +224,6 @@ def _numbers(name: str, values: np.ndarray) -> pl.Series:
 
 def _empty_solutions() -> pl.DataFrame:
     return pl.DataFrame(schema={c: pl.String if c in _TEXT else pl.Float64 for c in SOLUTION_COLUMNS})
-
-
-def animals_file(pedigree: Pedigree | None, generations: np.ndarray | None = None) -> dict[str, Callable[[Path], None]]:
-    """The file and its writer, for `folder.write_run_folder`; nothing without a pedigree."""
-    if pedigree is None:
-        return {}
-    return {"animals.parquet": lambda path: animals_frame(pedigree, generations).write_parquet(path)}
 
 
 def animals_frame(pedigree: Pedigree, generations: np.ndarray | None = None) -> pl.DataFrame:

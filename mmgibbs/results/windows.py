@@ -9,14 +9,13 @@ p values as -log10 p, exact however small they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
 from scipy import special
 
-from mmgibbs.results.csv_files import csv_writer
+from mmgibbs.results.output_folder import Content
 
 WINDOWS, CHROMOSOMES = "windows.parquet", "chromosomes.csv"
 LOW, HIGH = 0.025, 0.975  # ends of intervals among the draws
@@ -68,16 +67,14 @@ def described(name: str, draws: np.ndarray) -> list[pl.Series]:
     return [_numbers(f"{name}{ending}", values) for ending, values in columns.items()]
 
 
-def window_files(
-    windows: Sequence[pl.DataFrame], chromosomes: Sequence[pl.DataFrame], escaped: bool = False
-) -> dict[str, Callable[[Path], None]]:
-    """Names and what writes them; none for what is not there."""
-    files: dict[str, Callable[[Path], None]] = {}
+def window_files(windows: Sequence[pl.DataFrame], chromosomes: Sequence[pl.DataFrame]) -> dict[str, Content]:
+    """File name -> content; none for what is not there."""
+    files: dict[str, Content] = {}
     if windows:
         every = pl.concat(windows)
         files[WINDOWS] = lambda path: every.write_parquet(path, metadata=DEFINITIONS)
     if chromosomes:
-        files[CHROMOSOMES] = csv_writer(pl.concat(chromosomes), escaped)
+        files[CHROMOSOMES] = pl.concat(chromosomes)
     return files
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -24,10 +25,11 @@ from mmgibbs.posterior.parameters import named_parameters
 from mmgibbs.posterior.probabilities import Probabilities
 from mmgibbs.posterior.result import posterior_mean
 from mmgibbs.posterior.summary import LevelDraws, summary_table
-from mmgibbs.results.curves import smooths_files, smooths_frame
-from mmgibbs.results.decisions import candidates_frame, decision_files, response_frame
-from mmgibbs.results.factor_scores import score_files, scores_frame
-from mmgibbs.results.field import field_files, field_frame
+from mmgibbs.results.curves import smooths_frame
+from mmgibbs.results.decisions import candidates_frame, response_frame
+from mmgibbs.results.factor_scores import scores_frame
+from mmgibbs.results.field import field_frame, variogram_frame
+from mmgibbs.results.folder import name_tables
 from mmgibbs.results.marker_draws import marker_draws_file
 from mmgibbs.results.markers import (
     breeding_values_frame,
@@ -37,11 +39,11 @@ from mmgibbs.results.markers import (
     shared_moments,
     variance_of_missing,
 )
-from mmgibbs.results.means import means_files
-from mmgibbs.results.predictive import predicted_files, predicted_frame
+from mmgibbs.results.means import COVARIANCES, means_frame, write_covariances
+from mmgibbs.results.predictive import predicted_frame
 from mmgibbs.results.tables import (
     LevelColumns,
-    animals_file,
+    animals_frame,
     sd_column,
     solutions_frame,
     summary_frame,
@@ -50,7 +52,7 @@ from mmgibbs.runs.estimates import PosteriorEstimates
 from mmgibbs.runs.means import means_tables
 from mmgibbs.runs.problem import Tables
 from mmgibbs.runs.reml import estimates_table
-from mmgibbs.runs.snp_effects import snp_effects_file
+from mmgibbs.runs.snp_effects import FILE as SNP_EFFECTS
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class MixedModelTables:
         parameters = named_parameters(terms, matrices, self.assembled.residual, self.assembled.markers)
         means = {t.name: posterior_mean(matrices[t.matrix]) for t in terms}
         candidates, response = self._decision_tables(estimates)
-        means_of_run = means_tables(self.assembled, estimates) if estimates.means else []
+        adjusted_means = means_tables(self.assembled, estimates) if estimates.means else []
         design = self.prepared.design
         breeding_values = [
             breeding_values_frame(m, labels, estimates.markers[m.key], matrices, design.traits).with_columns(
@@ -81,7 +83,20 @@ class MixedModelTables:
             if estimates.estimates is None
             else estimates_table(estimates.estimates, self.assembled)
         )
-        output = self.analysis.output
+        pedigree = self.prepared.pedigree
+        field = field_frame(self.prepared, estimates.moments, self.assembled.trends, estimates.means)
+        tables = {
+            "decisions": candidates,
+            "response": response,
+            "field": field,
+            "variogram": None if field is None else variogram_frame(field),
+            "factor_scores": scores_frame(summary, solutions),
+            "smooths": smooths_frame(self.prepared, self.assembled.model.means, estimates.means),
+        }
+        small_tables = {
+            "means": means_frame(adjusted_means) if adjusted_means else None,
+            "predicted_classes": self._predicted(estimates),
+        }
         return Tables(
             summary=summary,
             solutions=pl.concat([solutions, *breeding_values, *self._totals(estimates)], how="diagonal"),
@@ -93,33 +108,25 @@ class MixedModelTables:
                 "sample_stats": estimates.statistics,
                 "attributes": {"analysis": self.analysis.name},
             },
-            files=markers_file(self.prepared, estimates.markers, estimates.states)
-            | marker_draws_file(self.prepared, estimates.effects, matrices, estimates.slopes)
-            | files_of_windows(
-                self.prepared, estimates.effects, estimates.markers, self.analysis.output.escape_formulas
-            )
-            | files_of_genotyped(self.prepared)
-            | snp_effects_file(estimates.snp_effects)
-            | animals_file(self.prepared.pedigree, self._generations_of_selfing())
-            | decision_files(candidates, response, self.analysis.output.csv, self.analysis.output.escape_formulas)
-            | field_files(self._field(estimates), output.csv, output.escape_formulas)
-            | score_files(scores_frame(summary, solutions), output.csv, output.escape_formulas)
-            | smooths_files(
-                smooths_frame(self.prepared, self.assembled.model.means, estimates.means),
-                output.csv,
-                output.escape_formulas,
-            )
-            | means_files(means_of_run, self.analysis.output.escape_formulas)
-            | predicted_files(self._predicted(estimates), self.analysis.output.escape_formulas),
+            files={
+                **markers_file(self.prepared, estimates.markers, estimates.states),
+                **marker_draws_file(self.prepared, estimates.effects, matrices, estimates.slopes),
+                **files_of_windows(self.prepared, estimates.effects, estimates.markers),
+                **files_of_genotyped(self.prepared),
+                SNP_EFFECTS: estimates.snp_effects,
+                "animals.parquet": None
+                if pedigree is None
+                else animals_frame(pedigree, self._generations_of_selfing()),
+                COVARIANCES: partial(write_covariances, adjusted_means) if adjusted_means else None,
+                **name_tables(tables, self.analysis.output.csv),
+                **name_tables(small_tables, "always"),
+            },
         )
 
     def _generations_of_selfing(self) -> np.ndarray | None:
         """Of the animals, by code; None where no term has selfing."""
         related = (t.relationship for t in self.prepared.design.terms if t.kind == "random")
         return next((r.generations for r in related if isinstance(r, SelfedPedigree)), None)
-
-    def _field(self, estimates: PosteriorEstimates) -> pl.DataFrame | None:
-        return field_frame(self.prepared, estimates.moments, self.assembled.trends, estimates.means)
 
     def _totals(self, estimates: PosteriorEstimates) -> list[pl.DataFrame]:
         design, terms = (

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +15,7 @@ import polars as pl
 
 from mmgibbs.build.targets import StoppingRule
 from mmgibbs.posterior.stopping import pauses
+from mmgibbs.results.output_folder import Content
 from mmgibbs.runs.chains import ChainFactory, Executor, run_chains
 from mmgibbs.runs.live import LivePage, Named
 from mmgibbs.runs.place import RunFolder
@@ -48,7 +48,7 @@ class Tables:
     decisions: pl.DataFrame | None = None  # the candidates for selection, where the analysis asks for them
     response: pl.DataFrame | None = None
     draws: Mapping[str, object] | None = None  # arguments of posterior.summary.write_draws
-    files: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)  # name -> what writes it
+    files: Mapping[str, Content] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 import os
 import reprlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mmgibbs.config.load import listed_overrides
-from mmgibbs.config.sampling import Output
 from mmgibbs.data.traits import load_analysis
 from mmgibbs.errors import ConfigError, option
 from mmgibbs.machine.device import explain_device_errors
 from mmgibbs.machine.memory import peak_bytes
 from mmgibbs.posterior.diagnostics import refuse_without_docstrings
-from mmgibbs.results.curves import curve_files
-from mmgibbs.results.folder import WORKING
+from mmgibbs.results.curves import curves_frame
+from mmgibbs.results.folder import WORKING, name_tables
 from mmgibbs.results.reading import RunFiles
 from mmgibbs.results.tables import negative_reliabilities
 from mmgibbs.runs.chains import Executor
@@ -151,16 +150,12 @@ def read_problem(folder: RunFolder, console: Console, clock: Clock) -> Problem:
 
 def written(folder: RunFolder, tables: Tables, record: dict, console: Console) -> Result:
     """Write the result into its run folder and print it."""
-    curves = _files_of_curves(tables, record, folder.analysis.output)
-    info = folder.write_results(replace(tables, files=dict(tables.files) | curves), record)
+    draws: Any = (tables.draws or {}).get("parameters")
+    curves = name_tables({"curves": curves_frame(record, draws) if draws else None}, folder.analysis.output.csv)
+    info = folder.write_results(replace(tables, files={**tables.files, **curves}), record)
     folder.live = None  # nothing is at work; and it holds the data, which the page at the end has no use for
     console.finish(tables.summary, folder.path, info)
     return Result(tables.summary, tables.solutions, info, folder.path, tables.decisions, tables.response)
-
-
-def _files_of_curves(tables: Tables, record: dict, output: Output) -> dict[str, Callable[[Path], None]]:
-    draws: Any = (tables.draws or {}).get("parameters", {})
-    return curve_files(record, draws, output.csv, output.escape_formulas) if draws else {}
 
 
 def open_run(directory: str | os.PathLike) -> Result:

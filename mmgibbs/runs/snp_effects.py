@@ -14,7 +14,6 @@ model. The posterior variance of the effect is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -132,8 +131,3 @@ def error_covariance(point: Point, part: GenomicPart, component: int) -> np.ndar
         unit[columns, np.arange(columns.size)] = 1.0
         out[:, first : first + columns.size] = point.solve_equations(unit)[equation]
     return out
-
-
-def snp_effects_file(frame: pl.DataFrame | None) -> dict[str, Callable[[Path], None]]:
-    """Name -> what writes it; {} where there are none."""
-    return {} if frame is None else {FILE: frame.write_parquet}

@@ -12,6 +12,7 @@ from helpers.finished_run import ids, write_run
 from mmgibbs.config.markers import Windows
 from mmgibbs.data.genotypes.windows import placed
 from mmgibbs.results.markers import breeding_value_columns
+from mmgibbs.results.output_folder import write_file
 from mmgibbs.results.windows import chromosome_frame, window_files, window_frame
 
 SNPS, DRAWS = 400, 50
@@ -65,5 +66,5 @@ def _write_parts(folder: Path, snps: pl.DataFrame, mapped: bool, windows: bool, 
     own = [window_frame("snps", "birth", parts.windows, share, 0.01, share > 0.001)] if windows else []
     of = rng.uniform(0, 1, (DRAWS, parts.chromosomes.height))
     each = [chromosome_frame("snps", "birth", parts.chromosomes, of, of - 1, of.sum(axis=1))] if mapped else []
-    for name, write in window_files(own, each).items():
-        write(folder / name)
+    for name, content in window_files(own, each).items():
+        write_file(folder / name, content, escaped=False)

@@ -9,7 +9,8 @@ from helpers.shared_runs import shared_run
 
 from mmgibbs.data.covariates import legendre
 from mmgibbs.results.columns import meaning
-from mmgibbs.results.curves import CURVE_COLUMNS, POINTS, curve_files, curves_frame
+from mmgibbs.results.curves import CURVE_COLUMNS, POINTS, curves_frame
+from mmgibbs.results.folder import name_tables
 
 RNG = np.random.default_rng(6)
 DRAWS = {
@@ -81,9 +82,8 @@ def test_no_curve_no_file(given, tmp_path):
     of = record(given)
     if given is None:
         of["analysis"]["model"]["random"].pop("genetic")
-    assert curve_files(of, DRAWS, "auto") == {} and curves_frame(of, DRAWS).height == 0
-    assert sorted(curve_files(record(), DRAWS, "auto")) == ["curves.csv", "curves.parquet"]
-    assert sorted(curve_files(record(), DRAWS, "never")) == ["curves.parquet"]
+    assert name_tables({"curves": curves_frame(of, DRAWS)}, "auto") == {}
+    assert curves_frame(record(), DRAWS).height
 
 
 def test_a_run_writes_them(tmp_path_factory):

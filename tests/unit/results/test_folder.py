@@ -13,8 +13,7 @@ import xarray
 
 from mmgibbs.errors import ConfigError
 from mmgibbs.results import folder
-from mmgibbs.results.decisions import decision_files
-from mmgibbs.results.folder import write_run_folder
+from mmgibbs.results.folder import name_tables, write_run_folder
 from mmgibbs.results.plain_values import plain
 
 SUMMARY = pl.DataFrame({"parameter": ["h2[y]"], "mean": [1 / 3], "rhat": [None]}, schema_overrides={"rhat": pl.Float64})
@@ -75,7 +74,10 @@ def test_csv_never_leaves_the_parquet_alone(tmp_path):
     assert not any("left out" in note for note in json.loads((never / "run.json").read_text())["notes"])
     assert "solutions.csv" in names(write(tmp_path / "auto"))
     frame = pl.DataFrame({"a": [1]})
-    files = {csv: sorted(decision_files(frame, frame, csv)) for csv in ("auto", "always", "never")}
+    files = {
+        csv: sorted(name_tables({"decisions": frame, "response": frame, "means": None}, csv))
+        for csv in ("auto", "always", "never")
+    }
     assert files["never"] == ["decisions.parquet", "response.parquet"]
     assert files["auto"] == files["always"] == sorted([*files["never"], "decisions.csv", "response.csv"])
 
