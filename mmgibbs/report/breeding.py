@@ -93,18 +93,8 @@ def _figures(
     if not len(values):
         return []
     caption = figure_words.histogram_words(values, what, called)
-    out = [
-        (
-            "Distribution",
-            figures.draw(
-                plots.paint_histogram(values),
-                f"Distribution of the {what}s, {label}",
-                caption,
-                x_label=what,
-            ),
-            caption,
-        )
-    ]
+    paint, title = plots.paint_histogram(values), f"Distribution of the {what}s, {label}"
+    out = [figures.draw_item("Distribution", paint, title, caption, x_label=what)]
     by_year = _percentiles_by_year(frame)
     reliable = frame["reliability"].drop_nulls().to_numpy()
     if by_year["reliability50"].count() > 1:
@@ -117,18 +107,8 @@ def _figures(
         caption = " ".join(
             filter(None, (caption, method_words.negative_reliability_words(reliable, solved=False, warned=True)))
         )
-        out.append(
-            (
-                "Reliability",
-                figures.draw(
-                    plots.paint_histogram(reliable),
-                    f"Distribution of reliability, {label}",
-                    caption,
-                    x_label="reliability",
-                ),
-                caption,
-            )
-        )
+        paint, title = plots.paint_histogram(reliable), f"Distribution of reliability, {label}"
+        out.append(figures.draw_item("Reliability", paint, title, caption, x_label="reliability"))
     if by_year.height > 1:
         out.append(_trend(by_year, label, figures, trend, what, called))
     return out
@@ -155,11 +135,8 @@ def _reliability(by_year: pl.DataFrame, label: str, figures: plots.Figures) -> t
     below = method_words.negative_reliability_words([*low, *middle], solved=False, warned=True)
     caption = figure_words.birth_year_words("Median reliability", years, middle, f"{band} {below}".strip())
     paint = plots.paint_by_year(years, middle, low, high, floor=min(0.0, float(low.min())), ceiling=1.0)
-    return (
-        "Reliability by birth year",
-        figures.draw(paint, f"Reliability by birth year, {label}", caption, x_label="birth year"),
-        caption,
-    )
+    heading = "Reliability by birth year"
+    return figures.draw_item(heading, paint, f"{heading}, {label}", caption, x_label="birth year")
 
 
 def trend_of_means(
@@ -198,13 +175,8 @@ def _trend(
         of,
     )
     caption = " ".join(sentence.strip() for sentence in sentences if sentence)
-    return (
-        heading,
-        figures.draw(
-            plots.paint_by_year(years, middle, low, high), f"{heading}, {label}", caption, x_label="birth year"
-        ),
-        caption,
-    )
+    paint = plots.paint_by_year(years, middle, low, high)
+    return figures.draw_item(heading, paint, f"{heading}, {label}", caption, x_label="birth year")
 
 
 def extremes(

@@ -221,28 +221,12 @@ def parameter_figures(runs: Sequence[Finished], figures: plots.Figures) -> list[
         places = decimals(min(spread)) if spread else 3
         caption = "; ".join(
             f"run {i}: "
-            + (
-                f"{number(m, places)} ({interval(a, b, places)})"
-                if interval(a, b, places)
-                else number(m, places)
-                if known(m)
-                else "none"
-            )
+            + (number(m, places) or "none")
+            + (f" ({interval(a, b, places)})" if interval(a, b, places) else "")
             for i, (m, a, b) in enumerate(zip(mean, low, high, strict=True), 1)
         )
-        out.append(
-            (
-                name,
-                figures.draw(
-                    plots.paint_intervals(mean, low, high),
-                    f"{name} by run",
-                    caption[0].upper() + caption[1:] + ".",
-                    left=0.08,
-                    size=plots.SMALL,
-                ),
-                caption,
-            )
-        )
+        paint, described = plots.paint_intervals(mean, low, high), f"{caption[0].upper()}{caption[1:]}."
+        out.append((name, figures.draw(paint, f"{name} by run", described, left=0.08, size=plots.SMALL), caption))
     return out
 
 

@@ -141,11 +141,8 @@ def _smooth_figure(
     title = f"Curve of {term}, {trait}" + (f" in {name}" if name else "")
     half = NORMAL_95 * sd
     paint = plots.paint_by_year(x, mean, mean - half, mean + half, integer_years=False)
-    return (
-        name or f"{trait} along {covariate}",
-        figures.draw(paint, title, caption, x_label="covariate of the curve"),
-        caption,
-    )
+    heading = name or f"{trait} along {covariate}"
+    return figures.draw_item(heading, paint, title, caption, x_label="covariate of the curve")
 
 
 def dimensions_table(run: Finished) -> Table | None:

@@ -94,8 +94,8 @@ def _liability(trait: str, of: dict, figures: plots.Figures) -> tuple[str, str, 
         caption += f"Of the proposed thresholds {_percent(of['threshold_acceptance'])} were accepted. "
     caption += "Drawn as one normal curve at the posterior means."
     paint = plots.paint_categories(of["mean"], of["sd"], of["thresholds"])
-    svg = figures.draw(paint, f"Liability and thresholds of {trait}", caption, 0.06, "liability")
-    return "Liability and thresholds", svg, caption
+    heading = "Liability and thresholds"
+    return figures.draw_item(heading, paint, f"{heading} of {trait}", caption, left=0.06, x_label="liability")
 
 
 def _classes(trait: str, frame: pl.DataFrame, figures: plots.Figures) -> tuple[str, str, str]:
@@ -114,8 +114,7 @@ def _classes(trait: str, frame: pl.DataFrame, figures: plots.Figures) -> tuple[s
     caption += verdict if cells > 1 else f"The dot lies {'outside' if outside else 'inside'} its interval."
     paint, title = plots.paint_observed(**grid, first=_first(frame)), f"Observed and predicted, {trait}"
     x_label = "number in the table" if effect else "all records"  # a name of the user never enters a drawing
-    svg = figures.draw(paint, title, caption, x_label=x_label)
-    return "Observed and predicted", svg, caption
+    return figures.draw_item("Observed and predicted", paint, title, caption, x_label=x_label)
 
 
 def _first(frame: pl.DataFrame) -> int:

@@ -488,28 +488,13 @@ def _parameter_figures(name: str, row: dict, draws: np.ndarray, figures: plots.F
         svg = figures.draw(paint, f"{heading} of {name}", caption, left, x_label, size=plots.SMALL)
         return heading, svg, key[heading]
 
-    several = (
-        [
-            drawn(
-                "Ranks by chain",
-                plots.paint_ranks(shares),
-                figure_words.rank_words(shares),
-                0.1,
-                "rank among all draws",
-            )
-        ]
-        if len(draws) > 1
-        else []
-    )
-    panels = [
-        drawn("Trace", plots.paint_trace(draws), figure_words.trace_words(draws, row), x_label="kept draw"),
-        *several,
-        drawn(
-            "Autocorrelation",
-            plots.paint_autocorrelation(values),
-            figure_words.autocorrelation_words(values),
-            x_label="lag",
-        ),
-        drawn("Posterior density", posterior, figure_words.density_words(row), 0.06),
-    ]
+    ranks = []
+    if len(draws) > 1:
+        paint = plots.paint_ranks(shares)
+        ranks = [drawn("Ranks by chain", paint, figure_words.rank_words(shares), 0.1, "rank among all draws")]
+    trace = drawn("Trace", plots.paint_trace(draws), figure_words.trace_words(draws, row), x_label="kept draw")
+    panels = [trace, *ranks]
+    correlations, caption = plots.paint_autocorrelation(values), figure_words.autocorrelation_words(values)
+    panels.append(drawn("Autocorrelation", correlations, caption, x_label="lag"))
+    panels.append(drawn("Posterior density", posterior, figure_words.density_words(row), 0.06))
     return {"name": name, "diagnosis": diagnosis(row), "attention": attention(row), "figures": panels}

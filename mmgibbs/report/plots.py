@@ -91,6 +91,12 @@ class Figures:
             FigureCanvasSVG(figure).print_svg(text, metadata={"Date": None})
         return inline(text.getvalue(), f"plot-{next(self.numbers)}", title, description)
 
+    def draw_item(
+        self, heading: str, paint: Painter, title: str, caption: str, **settings: Any
+    ) -> tuple[str, str, str]:
+        """(heading, SVG, caption), as templates show a figure; settings: of `draw`."""
+        return heading, self.draw(paint, title, caption, **settings), caption
+
 
 def _widen_margin(axes: Axes, width: float) -> None:
     """Move the sides of the axes in where labels of ticks would stick out of a drawing of this width, in units.

@@ -169,10 +169,8 @@ def _refuse_data_from_python(command: str, finished: Finished) -> None:
 
 
 def _refuse_changed_data(command: str, finished: Finished, analysis: Analysis, replaced: Collection[str]) -> None:
-    """The fingerprints of the files are those of the run; runs of earlier versions have none."""
-    then = finished.record.get("data_files")
-    if then is None:
-        return
+    """DataError where the fingerprint of a file is not that of the run."""
+    then = finished.record.get("data_files", {})
     now = fingerprint(analysis)["files"]
     absent = [key for key, digest in now.items() if digest == NO_FILE and then.get(key) != NO_FILE]
     if absent:

@@ -258,25 +258,25 @@ class Result:
     @cached_property
     def means(self) -> pl.DataFrame | None:
         """Adjusted means (effect, trait, level, records, mean, se) of `output.means`; None without any."""
-        frame = RunFiles(self.directory, "means: ").table_if_any("means.parquet")
-        return None if frame is None else ResultFrame(frame)
+        return self._read_table("means")
 
     @cached_property
     def factor_scores(self) -> pl.DataFrame | None:
         """Overall performance, stability and scores of levels of terms with factors over traits; None without any."""
-        frame = RunFiles(self.directory, "factor_scores: ").table_if_any("factor_scores.parquet")
-        return None if frame is None else ResultFrame(frame)
+        return self._read_table("factor_scores")
 
     @cached_property
     def field(self) -> pl.DataFrame | None:
         """Trends of the plots of field trials (trial, row, column, mean, sd, residual); None without any."""
-        frame = RunFiles(self.directory, "field: ").table_if_any("field.parquet")
-        return None if frame is None else ResultFrame(frame)
+        return self._read_table("field")
 
     @cached_property
     def smooths(self) -> pl.DataFrame | None:
         """Curves over covariates (term, trait, class, covariate, at, records, mean, sd); None without any."""
-        frame = RunFiles(self.directory, "smooths: ").table_if_any("smooths.parquet")
+        return self._read_table("smooths")
+
+    def _read_table(self, name: str) -> ResultFrame | None:
+        frame = RunFiles(self.directory, f"{name}: ").table_if_any(f"{name}.parquet")
         return None if frame is None else ResultFrame(frame)
 
     def contrast(self, effect: str, weights: Mapping[str, float], trait: str | None = None) -> tuple[float, float]:
