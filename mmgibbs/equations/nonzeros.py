@@ -23,17 +23,21 @@ from mmgibbs.models.terms import Term
 
 def count_nonzeros(design: Design, partition: Partition | None = None) -> tuple[int, int]:
     """(all, inside diagonal blocks) nonzeros, both triangles and the diagonal; without a partition the second is 0."""
+    counts = list(count_nonzeros_by_terms(design, partition).values())
+    return sum(total for total, _ in counts), sum(inside for _, inside in counts)
+
+
+def count_nonzeros_by_terms(design: Design, partition: Partition | None) -> dict[tuple[int, int], tuple[int, int]]:
+    """The same for each pair of terms i >= j, both triangles together."""
     where = [_Place(design.terms[i], i, partition) for i in range(len(design.terms))]
-    total = inside = 0
+    counts = {}
     for i, a in enumerate(where):
-        for b in where[: i + 1]:
-            n, m = _count(a, b, _pairs(design, a.term, b.term, a.index == b.index))
-            factor = 1 if a.index == b.index else 2
-            total, inside = total + factor * n, inside + factor * m
-            if a.index == b.index and a.dense is not None:
-                n, m = _count_dense(a)
-                total, inside = total + n, inside + m
-    return total, inside
+        for j, b in enumerate(where[: i + 1]):
+            total, inside = _count(a, b, _pairs(design, a.term, b.term, i == j))
+            dense = _count_dense(a) if i == j and a.dense is not None else (0, 0)
+            triangles = 1 if i == j else 2
+            counts[i, j] = triangles * total + dense[0], triangles * inside + dense[1]
+    return counts
 
 
 def _count_dense(place: _Place) -> tuple[int, int]:

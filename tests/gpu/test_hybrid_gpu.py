@@ -56,7 +56,7 @@ def test_long_rows_and_streamed_blocks(device, monkeypatch):
     def refuse(self, part):
         raise device_updates.DeviceMemoryError
 
-    monkeypatch.setattr(device_updates.DeviceUpdates, "_allocate_slice", refuse)
+    monkeypatch.setattr(device_updates.DeviceUpdates, "_allocate_lists", refuse)
     with pytest.warns(RuntimeWarning, match="copied there in every sweep"):
         engine = HybridEngine(equations, device=device)
     assert identical(run(engine, G, R, 10), expected)

@@ -73,7 +73,8 @@ def test_rows_longer_than_a_piece(folder):
     example = models.Example("litters", models.with_records(rng, 1800, terms, [None, [[2.0]]], R), G, R)
     equations = equations_of(example)
     engine = HybridEngine(equations, device=FakeDevice(folder, 1))
-    assert sum(long.n_rows for lists in engine.updates._long.values() for long in lists if long is not None) == 2
+    pieces = [s.pieces for s in engine.updates._every_slice() if s.pieces is not None]
+    assert sum(np.count_nonzero(np.diff(p.ptr.view(np.int64))) for p in pieces) == 2
     assert identical(run(engine, example, 12), run(HybridEngine(equations, threads=1), example, 12))
 
 
@@ -135,8 +136,8 @@ def test_a_buffer_holds_its_block_until_the_kernel_has_read_it(folder, monkeypat
         engine = HybridEngine(equations, device=FakeDevice(folder, 1, too_small_for(equations, folder)))
     updates, right = engine.updates, []
 
-    def launch(k, i, number, block_slice):
-        there = list(zip(block_slice.arrays, engine.row_blocks.slices[k, i][number].arrays, strict=True))
+    def launch(k, i, block_slice, lists):
+        there = list(zip(lists, block_slice.host.lists, strict=True))
         updates.streams[k].queue(lambda: right.append(all(np.array_equal(a, b) for a, b in there)))
 
     monkeypatch.setattr(updates, "_launch", launch)
@@ -156,8 +157,9 @@ def test_memory_is_counted_from_below(kind, precision):
         equations = equations_of(example, kind, precision)
         engine = HybridEngine(equations, threads=1)
         assert vector_bytes(equations) == sum(2 * b.nbytes + x.nbytes for b, x in zip(engine.b, engine.x, strict=True))
-        values = sum(part.values.nbytes for parts in engine.row_blocks.slices.values() for part in parts)
+        slices = [s for of_pair in engine.row_blocks.slices.values() for s in of_pair]
+        elements = sum(s.lists.indices.nbytes + s.lists.number.nbytes for s in slices)
         held = engine.row_blocks.bytes_off_diagonal
-        assert 0 < matrix_bytes(equations) <= values < held < 4 * matrix_bytes(equations), name
-        if name == "univariate_animal":  # one component: no pair of levels has an element of 0
-            assert matrix_bytes(equations) == values
+        assert 0 < matrix_bytes(equations) <= elements < held < 8 * matrix_bytes(equations), name
+        if name == "univariate_animal":  # one component: a number for each element of C
+            assert matrix_bytes(equations) == elements

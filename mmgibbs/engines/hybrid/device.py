@@ -16,7 +16,8 @@ with all its updates.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -33,19 +34,27 @@ SOURCE = Path(__file__).resolve().parents[1] / "kernels" / "row_blocks.cu"
 ALIGNMENT_BYTES = 256  # where an array of a buffer may begin
 
 
-class _LongRows(NamedTuple):
-    """Rows of more than PIECE elements, on the device."""
+class _Pieces(NamedTuple):
+    """Rows of more than PIECE elements, cut into pieces that are added up afterwards; on the device."""
 
-    n_pieces: int
-    n_rows: int
-    piece_first: DeviceArray
-    piece_last: DeviceArray
-    row: DeviceArray
-    ptr: DeviceArray
+    n: int
+    first: DeviceArray  # (n,) the elements of a piece
+    last: DeviceArray
+    ptr: DeviceArray  # (rows + 1,) the pieces of each row of the slice
+
+
+@dataclass
+class _Slice:
+    """What the device holds of a slice: the matrices always, the lists where those of all slices fit."""
+
+    host: BlockSlice
+    matrices: DeviceArray
+    pieces: _Pieces | None  # None: no row is long
+    lists: list[DeviceArray] | None = None
 
 
 class DeviceUpdates:
-    """The `order.Queues` of a device; b, x: pinned arrays per block. `renew` follows a change of the values or of b."""
+    """The `order.Queues` of a device; b, x: pinned arrays per block. `renew` follows new variances or b."""
 
     def __init__(self, blocks: RowBlocks, b: list[np.ndarray], x: list[np.ndarray], device: Device):
         self.device, self.blocks, self.b, self.x = device, blocks, b, x
@@ -71,36 +80,31 @@ class DeviceUpdates:
             ) from None
 
     def _hold_vectors(self) -> None:
-        """Allocate right-hand sides, solutions and partial sums."""
-        empty, slices = self.device.empty, self.blocks.slices
+        """Allocate right-hand sides, solutions, matrices of components and partial sums."""
+        empty = self.device.empty
         self._r, self._b = ([empty(rhs.shape, np.float64) for rhs in self.b] for _ in range(2))
         self._x: list[Any] = [empty(x.shape, self.real) for x in self.x]
-        self._long = {key: [self._long_rows(block_slice) for block_slice in slices[key]] for key in slices}
-        self._partial = [self._allocate_partial_sums(k) for k in range(len(self.b))]
+        self._slices = {
+            key: [_Slice(s, empty(s.matrices.shape, np.float64), self._cut_rows(s)) for s in slices]
+            for key, slices in self.blocks.slices.items()
+        }
+        # One work space per target: its stream runs one kernel after another.
+        sizes = [0] * len(self.b)
+        for (k, _), slices in self._slices.items():
+            sizes[k] = max(sizes[k], *(s.pieces.n * s.host.widths[1] for s in slices if s.pieces is not None), 0)
+        self._partial = [empty(size, np.float64) for size in sizes]
 
-    def _long_rows(self, block_slice: BlockSlice) -> _LongRows | None:
-        """Rows of more than PIECE elements, cut into pieces that are added up afterwards; None: there are none."""
-        length: np.ndarray = np.diff(block_slice.indptr.view(np.int64))
-        rows = np.flatnonzero(length > PIECE)
-        if rows.size == 0:
+    def _cut_rows(self, block_slice: BlockSlice) -> _Pieces | None:
+        """Cut the rows of more than PIECE elements."""
+        indptr = block_slice.lists.indptr.view(np.int64)
+        length = np.diff(indptr)
+        counts = np.where(length > PIECE, -(-length // PIECE), 0)
+        ptr = np.append(0, np.cumsum(counts))
+        if ptr[-1] == 0:
             return None
-        counts: np.ndarray = -(-length[rows] // PIECE)
-        ptr = np.concatenate([[0], np.cumsum(counts)])
-        begin, end = (block_slice.indptr[at].astype(np.int64).repeat(counts) for at in (rows, rows + 1))
-        first = begin + PIECE * (np.arange(ptr[-1]) - ptr[:-1].repeat(counts))
-        last = np.minimum(first + PIECE, end)
-        lists = (first.astype(np.uint64), last.astype(np.uint64), block_slice.row[rows], ptr.astype(np.uint64))
-        return _LongRows(int(ptr[-1]), rows.size, *(self._copy_to_device(a) for a in lists))
-
-    def _allocate_partial_sums(self, k: int) -> DeviceArray:
-        """One work space per target: its stream runs one kernel after another."""
-        sizes = [
-            long.n_pieces * block_slice.widths[0]
-            for i in self.blocks.sources(k)
-            for block_slice, long in zip(self.blocks.slices[k, i], self._long[k, i], strict=True)
-            if long is not None
-        ]
-        return self.device.empty(max(sizes, default=0), np.float64)
+        first = indptr[:-1].repeat(counts) + PIECE * (np.arange(ptr[-1]) - ptr[:-1].repeat(counts))
+        last = np.minimum(first + PIECE, indptr[1:].repeat(counts))
+        return _Pieces(int(ptr[-1]), *(self._copy_to_device(a.astype(np.uint64)) for a in (first, last, ptr)))
 
     def _copy_to_device(self, host: np.ndarray) -> DeviceArray:
         """An array copied to the device, there when this returns."""
@@ -111,34 +115,34 @@ class DeviceUpdates:
 
     # The matrix
 
+    def _every_slice(self) -> Iterator[_Slice]:
+        return chain.from_iterable(self._slices.values())
+
     def _hold_matrix(self) -> None:
         """The whole matrix on the device where it fits, else two buffers through which it passes."""
-        self._resident: dict[tuple[int, int], list[BlockSlice]] | None
         try:
-            slices = self.blocks.slices
-            self._resident = {key: [self._allocate_slice(block_slice) for block_slice in slices[key]] for key in slices}
+            for s in self._every_slice():
+                s.lists = self._allocate_lists(s.host)
+            self._resident = True
         except DeviceMemoryError:
-            self._resident = None
-        if self._resident is None:  # outside `except`, which would keep the arrays made so far alive
+            self._resident = False
+        if self._resident:
+            for s in self._every_slice():
+                for host, there in zip(s.host.lists, s.lists or [], strict=True):
+                    self.device.upload(host, there, self._copying)
+            self._copying.synchronize()
+        else:  # outside `except`, which would keep the arrays made so far alive
+            for s in self._every_slice():
+                s.lists = None
             self._hold_buffers()
-            return
-        for host, device in self._resident_pairs():
-            for source, target in zip(host.arrays[:3], device.arrays[:3], strict=True):
-                self.device.upload(source, target, self._copying)
-        self._copying.synchronize()
 
-    def _allocate_slice(self, block_slice: BlockSlice) -> BlockSlice:
-        """A slice with arrays of the same shapes on the device, not filled yet."""
-        return _replace_arrays(block_slice, [self.device.empty(a.shape, a.dtype) for a in block_slice.arrays])
-
-    def _resident_pairs(self) -> list[tuple[BlockSlice, BlockSlice]]:
-        """Each slice on the host and on the device; none where the matrix passes through buffers."""
-        resident, slices = self._resident or {}, self.blocks.slices
-        return [pair for key in resident for pair in zip(slices[key], resident[key], strict=True)]
+    def _allocate_lists(self, block_slice: BlockSlice) -> list[DeviceArray]:
+        """Arrays of the same shapes on the device, not filled yet."""
+        return [self.device.empty(a.shape, a.dtype) for a in block_slice.lists]
 
     def _largest_slice_bytes(self) -> int:
         every = chain.from_iterable(self.blocks.slices.values())
-        return max((sum(map(_aligned_bytes, block_slice.arrays)) for block_slice in every), default=0)
+        return max((sum(map(_aligned_bytes, block_slice.lists)) for block_slice in every), default=0)
 
     def _hold_buffers(self) -> None:
         """Two buffers of the size of the largest slice, filled in turn."""
@@ -154,9 +158,9 @@ class DeviceUpdates:
         warnings.warn(self.notes[-1], RuntimeWarning, stacklevel=5)
 
     def renew(self) -> None:
-        """Take the values and b of the host; nothing may be running."""
-        values = [(host.values, device.values) for host, device in self._resident_pairs()]
-        for source, target in [*zip(self.b, self._b, strict=True), *values]:
+        """Take b and the matrices of components of the host; nothing may be running."""
+        matrices = [(s.host.matrices, s.matrices) for s in self._every_slice()]
+        for source, target in [*zip(self.b, self._b, strict=True), *matrices]:
             self.device.upload(source, target, self._copying)
         self._copying.synchronize()
 
@@ -173,11 +177,11 @@ class DeviceUpdates:
         ready = self._ready[i]
         assert ready is not None, "x_i is handed over before it is subtracted"
         self.streams[k].wait_event(ready)
-        for number, block_slice in enumerate(self.blocks.slices[k, i]):
-            if self._resident is None:
-                self._subtract_from_buffer(k, i, number, block_slice)
+        for s in self._slices[k, i]:
+            if s.lists is None:
+                self._subtract_from_buffer(k, i, s)
             else:
-                self._launch(k, i, number, self._resident[k, i][number])
+                self._launch(k, i, s, s.lists)
 
     def wait(self, k: int) -> None:
         self.device.download(self._r[k], self.r[k], self.streams[k])
@@ -193,40 +197,34 @@ class DeviceUpdates:
 
     # Kernels
 
-    def _launch(self, k: int, i: int, number: int, block_slice: BlockSlice) -> None:
-        """r_k -= A_ki x_i for one slice whose arrays are on the device."""
+    def _launch(self, k: int, i: int, s: _Slice, lists: Sequence[DeviceArray]) -> None:
+        """r_k -= A_ki x_i for one slice whose lists are on the device."""
         launch = partial(self.kernels.launch, stream=self.streams[k])
-        (kr, kc), (row_at, column_at) = block_slice.widths, block_slice.offset
-        row, indptr, indices, values = block_slice.arrays
+        (kr, kc), columns, (indices, number) = s.host.widths, s.host.columns, lists[3:]
         x, r = (self._x[i], self.x[i].shape[1]), (self._r[k], self.b[k].shape[1])
-        launch("subtract_rows", len(row) * kr, row, indptr, indices, values, kr, kc, row_at, column_at, *x, *r)
-        long, sums = self._long[k, i][number], self._partial[k]
-        if long is not None:
-            pieces = long.piece_first, long.piece_last
-            launch("sum_pieces", long.n_pieces * kr, *pieces, indices, values, kr, kc, column_at, *x, sums)
-            launch("subtract_long_rows", long.n_rows * kr, long.row, long.ptr, kr, row_at, sums, *r)
+        pieces, sums = s.pieces, self._partial[k]
+        if pieces is not None:
+            launch("sum_pieces", pieces.n * kc, pieces.first, pieces.last, indices, number, kc, *columns, *x, sums)
+        ptr = 0 if pieces is None else pieces.ptr
+        n = s.host.lists.row.size * kr
+        launch("subtract_rows", n, *lists, s.matrices, kr, kc, *s.host.rows, *columns, *x, *r, ptr, sums)
 
-    def _subtract_from_buffer(self, k: int, i: int, number: int, block_slice: BlockSlice) -> None:
+    def _subtract_from_buffer(self, k: int, i: int, s: _Slice) -> None:
         """Copy a slice into the next free buffer, and subtract its product from there."""
         slot = self._next
         self._next = 1 - slot
         free = self._free[slot]
         if free is not None:
             self._copying.wait_event(free)
-        arrays, begin = [], 0
-        for host in block_slice.arrays:
+        lists, begin = [], 0
+        for host in s.host.lists:
             array = self._buffers[slot][begin : begin + host.nbytes].view(host.dtype).reshape(host.shape)
             self.device.upload(host, array, self._copying)
-            arrays.append(array)
+            lists.append(array)
             begin += _aligned_bytes(host)
         self.streams[k].wait_event(self._copying.record())
-        self._launch(k, i, number, _replace_arrays(block_slice, arrays))
+        self._launch(k, i, s, lists)
         self._free[slot] = self.streams[k].record()
-
-
-def _replace_arrays(block_slice: BlockSlice, arrays: Sequence[Any]) -> BlockSlice:
-    row, indptr, indices, values = arrays
-    return BlockSlice(row, indptr, indices, values, block_slice.offset)
 
 
 def _aligned_bytes(array: np.ndarray) -> int:

@@ -103,11 +103,11 @@ class HybridEngine(HostState):
         self._variances_move = self._sweeps_at_these_variances == 1
         self._sweeps_at_these_variances, self._primed, self._b_is_old = 0, False, False
         super().set_variances(G, R)
+        self.row_blocks.set_variances(self.Ginv, self.Rinv)
         terms = range(len(self.equations.terms))
         with ThreadPoolExecutor(self._threads) as pool:
             factored = pool.map(self._factor, terms)
             summed = pool.map(self._set_right_hand_side, terms)
-            self.row_blocks.set_variances(G, R, pool)
             failures, _ = list(factored), list(summed)
         for term, failed in enumerate(failures):
             if failed >= 0:
@@ -160,7 +160,7 @@ class HybridEngine(HostState):
         """Draw one block from its right-hand side."""
         code = self.equations.terms[block.term].code[block.first : block.last]
         sample_block(
-            code, *self.row_blocks.couplings[i], self._factors[i], self.joint, self.updates.r[i], self.x[i],
+            code, self.row_blocks.couplings[i], self._factors[i], self.joint, self.updates.r[i], self.x[i],
             block.first_component, number, self._streams[block.term], key[0], key[1],
         )  # fmt: skip
 

@@ -59,9 +59,11 @@ class HostUpdates:
         segments = [_Segment(k, int(a), int(z), {}) for a, z in zip(bounds[:-1], bounds[1:], strict=True)]
         for i in blocks.sources(k):
             for block_slice in blocks.slices[k, i]:
-                sizes = [unroll(width, len(block_slice.indices)) for width in block_slice.widths]
-                fixed = (*block_slice.arrays, *sizes, *block_slice.offset, self.x[i], self.r[k])
-                rows = np.searchsorted(block_slice.row, bounds)
+                lists = block_slice.lists
+                sizes = [unroll(width, lists.indices.size) for width in block_slice.widths]
+                places = tuple(tuple(map(np.uint64, place)) for place in (block_slice.rows, block_slice.columns))
+                fixed = (*lists, block_slice.matrices, *sizes, *places, self.x[i], self.r[k])
+                rows = np.searchsorted(lists.row, bounds)
                 for segment, first, last in zip(segments, rows[:-1], rows[1:], strict=True):
                     if first < last:
                         segment.calls.setdefault(i, []).append((*fixed, int(first), int(last)))

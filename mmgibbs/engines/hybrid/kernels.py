@@ -23,36 +23,38 @@ ONE, TWO = np.uint64(1), np.uint64(2)
 
 
 @kernel
-def subtract_rows(row, indptr, indices, values, kr_, kc_, row_component, column_component, x, r, first, last):
-    """r -= A_ki x for the listed rows first ... last - 1 of one slice (equations/explicit/row_blocks.py).
+def subtract_rows(row, matrix, indptr, indices, number, matrices, kr_, kc_, rows, columns, x, r, first, last):
+    """r_l -= M' sum_e number_e x_e for the listed rows first ... last - 1 of one slice, M their matrix
+    (equations/explicit/row_blocks.py).
 
-    row (rows,): the level of each row m, whose elements are indptr[m] ... indptr[m + 1] - 1 of indices (elements,), the
-    levels of x, and of values (elements, column components, row components). r (levels, k) float64, x (levels, k);
-    row_component, column_component: where the slice's components begin in them. kr_, kc_: tuples as long as the slice
-    has row and column components, () for a loop of any length.
+    row, matrix (rows,): level and matrix of each row m, whose elements are indptr[m] ... indptr[m + 1] - 1 of indices
+    (elements,), the levels of x, and number (elements,). matrices (matrices, column components, row components);
+    r (levels, k) float64, x (levels, k); rows, columns: where the slice's components begin in them, and their distance.
+    kr_, kc_: tuples as long as the slice has row and column components, () for a loop of any length.
     """
-    kr = np.uint64(len(kr_) if len(kr_) > 0 else values.shape[2])
-    kc = np.uint64(len(kc_) if len(kc_) > 0 else values.shape[1])
-    piece = carray(stack(kr_, 1, 1), (kr,)) if len(kr_) > 0 else np.empty(kr)
-    total = carray(stack(kr_, 1, 1), (kr,)) if len(kr_) > 0 else np.empty(kr)
-    row_at, column_at = np.uint64(row_component), np.uint64(column_component)
+    kr = np.uint64(len(kr_) if len(kr_) > 0 else matrices.shape[2])
+    kc = np.uint64(len(kc_) if len(kc_) > 0 else matrices.shape[1])
+    piece = carray(stack(kc_, 1, 1), (kc,)) if len(kc_) > 0 else np.empty(kc)
+    total = carray(stack(kc_, 1, 1), (kc,)) if len(kc_) > 0 else np.empty(kc)
+    row_at, row_step, column_at, column_step = rows[0], rows[1], columns[0], columns[1]
     end = np.uint64(indices.size - 1)
     for m in range(np.uint64(first), np.uint64(last)):
-        for a in range(kr):
-            total[a] = 0.0
+        for b in range(kc):
+            total[b] = 0.0
         for start in range(indptr[m], indptr[m + ONE], np.uint64(PIECE)):
-            for a in range(kr):
-                piece[a] = 0.0
+            for b in range(kc):
+                piece[b] = 0.0
             for e in range(start, min(start + np.uint64(PIECE), indptr[m + ONE])):
                 prefetch(x, indices[min(e + AHEAD, end)])
                 for b in range(kc):
-                    xb = np.float64(x[indices[e], column_at + b])
-                    for a in range(kr):
-                        piece[a] += np.float64(values[e, b, a]) * xb
-            for a in range(kr):
-                total[a] += piece[a]
+                    piece[b] += np.float64(number[e]) * np.float64(x[indices[e], column_at + b * column_step])
+            for b in range(kc):
+                total[b] += piece[b]
         for a in range(kr):
-            r[row[m], row_at + a] -= total[a]
+            s = 0.0
+            for b in range(kc):
+                s += total[b] * matrices[matrix[m], b, a]
+            r[row[m], row_at + a * row_step] -= s
 
 
 @kernel
@@ -95,17 +97,18 @@ def factor_block(term, K, Ginv, Rinv, first, last, c_first, c_last, joint, out):
 
 
 @kernel
-def sample_block(code, indptr, indices, values, factor, joint, r, x, c_first, number, stream, seed, chain):
+def sample_block(code, coupling, factor, joint, r, x, c_first, number, stream, seed, chain):
     """Draw one block given its right-hand sides r (levels, w): level by level in order, jointly (`joint`) or site by
     site.
 
-    code      (levels,) in model order          indptr, indices, values (elements, w, w): Coupling of the block
+    code      (levels,) in model order          coupling  of the block with itself (equations/explicit/row_blocks.py)
     factor    from factor_block, (w (w + 1) / 2, levels), with the same `joint`
     x         (levels, w) updated in place; c_first is its first component
 
     Levels that are not coupled are drawn side by side, `width` of them: the loops over them vectorise.
     """
     w = np.uint64(x.shape[1])
+    indptr, indices, matrix, elements, matrices = coupling
     coupled = indices.size > 0
     normals = np.empty((CHUNK, np.uint64(c_first) + w))
     s, old = np.empty((w, np.uint64(CHUNK))), np.empty((w, np.uint64(CHUNK)))
@@ -122,9 +125,9 @@ def sample_block(code, indptr, indices, values, factor, joint, r, x, c_first, nu
             if coupled:
                 for e in range(indptr[first], indptr[first + ONE]):
                     for b in range(w):
-                        xb = np.float64(x[indices[e], b])
+                        xb = np.float64(elements[e]) * np.float64(x[indices[e], b])
                         for a in range(w):
-                            s[a, 0] -= np.float64(values[e, b, a]) * xb
+                            s[a, 0] -= matrices[matrix[e], b, a] * xb
             at = first - chunk, np.uint64(c_first)  # where these levels and components stand in `normals`
             if joint:
                 _draw_jointly(w, width, factor, first, s, old, normals, at)

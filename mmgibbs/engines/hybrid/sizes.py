@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mmgibbs.equations.nonzeros import count_nonzeros
+from mmgibbs.equations.nonzeros import count_nonzeros_by_terms
 from mmgibbs.equations.structured import StructuredEquations
 
 
@@ -12,6 +12,9 @@ def vector_bytes(equations: StructuredEquations) -> int:
 
 
 def matrix_bytes(equations: StructuredEquations) -> int:
-    """The values between blocks, each read once in a sweep; from below, for their positions are not counted."""
-    total, inside = count_nonzeros(equations.design, equations.partition)
-    return (total - inside) * equations.real.itemsize
+    """The numbers of pairs of levels in different blocks, each read once in a sweep; from below, as if each were for
+    all components of both."""
+    terms, numbers = equations.design.terms, 0
+    for (i, j), (total, inside) in count_nonzeros_by_terms(equations.design, equations.partition).items():
+        numbers += -(-(total - inside) // (terms[i].n_components * terms[j].n_components))
+    return numbers * (equations.real.itemsize + 4)

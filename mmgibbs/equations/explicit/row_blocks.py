@@ -2,55 +2,58 @@
 
     A_ki  for every pair of blocks k, i of a partition        (C theta = b, levels in sweep order)
 
-A_ki is a sum of slices, one for each pair of effects, with one index for the components of two levels that it joins: a
-small dense matrix of components for each pair of levels. Only rows with elements are listed; levels are numbered from
-the first of their block. What couples the levels *within* a block (nothing in a colour block) is one square matrix,
-`Coupling`; the k x k block of a level with itself belongs to the engine. `set_variances` rewrites values in place:
-patterns and places are found once.
+C is a sum of known numbers of pairs of levels times small matrices of their components that the variances give:
+
+    C[l, m] = K^-1[l, m] G^-1 + sum over missing patterns p of  U^p[l, m] R_p^-1
+    U^p[l, m] = sum of w_r z_ra z_rb over the records r of pattern p that meet level l of an effect and m of another
+
+A row of a `BlockSlice` is a level and one such matrix: its numbers are found once, and new variances cost only the
+matrices. Covariates a and b of two effects have numbers of their own; traits share them. Only rows with elements are
+listed, and levels are numbered from the first of their block. What couples the levels *within* a block (nothing in a
+colour block) is one `Coupling`; the k x k block of a level with itself belongs to the engine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from mmgibbs.equations.base import precisions
-from mmgibbs.equations.explicit.block_values import NOWHERE, Group, Selection, Store, groups, meet, share
-from mmgibbs.equations.explicit.unit_blocks import unit_blocks
-from mmgibbs.equations.partition import Block
+from mmgibbs.equations.partition import Block, Partition
 from mmgibbs.equations.structured import StructuredEquations
-from pedigree.kernels import kernel
+from mmgibbs.models.design import Design
+from mmgibbs.models.terms import Effect, Term
 
-ONE = np.uint64(1)
+
+class Lists(NamedTuple):
+    """The numbers of some levels of block k with levels of block i: a row for each level and matrix."""
+
+    row: np.ndarray  # (m,) uint32 ascending: its level of block k
+    matrix: np.ndarray  # (m,) uint16
+    indptr: np.ndarray  # (m + 1,) uint64
+    indices: np.ndarray  # (nnz,) uint32 levels of block i
+    number: np.ndarray  # (nnz,) float64 or float32
 
 
 class BlockSlice(NamedTuple):
-    """Some components of A_ki; values[e, b, a]: column component b, row component a, so that the rows' components are
-    neighbours.
-    """
+    """Some components of A_ki: element e of row m stands for number[e] matrices[matrix[m]]' from x to r."""
 
-    row: np.ndarray  # (m,) uint32 ascending: the levels of block k that meet block i
-    indptr: np.ndarray  # (m + 1,) uint64
-    indices: np.ndarray  # (nnz,) uint32 level of block i
-    values: np.ndarray  # (nnz, k_i, k_k) float64 or float32
-    offset: tuple[int, int]  # where its row and column components begin, counted from the first of blocks k and i
+    lists: Lists
+    matrices: np.ndarray  # (matrices, column components, row components) float64, which the variances give
+    rows: tuple[int, int]  # the first of the row components, counted from that of block k, and their distance
+    columns: tuple[int, int]
 
     @property
     def widths(self) -> tuple[int, int]:
         """Row components, column components."""
-        return self.values.shape[2], self.values.shape[1]
-
-    @property
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        return self.row, self.indptr, self.indices, self.values
+        return self.matrices.shape[2], self.matrices.shape[1]
 
     @property
     def bytes(self) -> int:
-        return sum(a.nbytes for a in self.arrays)
+        return sum(a.nbytes for a in self.lists)
 
 
 class Coupling(NamedTuple):
@@ -58,7 +61,43 @@ class Coupling(NamedTuple):
 
     indptr: np.ndarray  # (levels + 1,) uint64
     indices: np.ndarray  # (nnz,) uint32
-    values: np.ndarray  # (nnz, k, k) column component, row component
+    matrix: np.ndarray  # (nnz,) uint32
+    number: np.ndarray  # (nnz,) float64 or float32
+    matrices: np.ndarray  # (matrices, k, k) column component, row component
+
+
+class Product(NamedTuple):
+    """Numbers of pairs of levels, and which components they are for."""
+
+    terms: tuple[int, int]
+    rows: range  # components of the terms
+    columns: range
+    level: np.ndarray  # (m,) ascending sweep positions
+    matrix: np.ndarray  # (m,) the missing pattern of a row of `numbers`; 0 where `of_prior`
+    numbers: csr_array  # (m, q) columns in sweep order
+    of_prior: bool  # times G^-1; else times R_p^-1
+
+
+class Elements(NamedTuple):
+    """Elements one by one."""
+
+    row: np.ndarray
+    column: np.ndarray
+    matrix: np.ndarray
+    number: np.ndarray
+
+
+class Coefficients(NamedTuple):
+    """Matrices that the variances give: elements of G^-1 of a term, or of R_p^-1 for every missing pattern p."""
+
+    term: int | None  # None: of R
+    rows: np.ndarray  # components of the term, or traits
+    columns: np.ndarray
+    out: np.ndarray  # (matrices, columns, rows) a view
+
+    def write(self, inverses: Sequence[np.ndarray], by_pattern: np.ndarray) -> None:
+        source = by_pattern if self.term is None else inverses[self.term][None]
+        self.out[:] = source[:, self.columns[:, None], self.rows]
 
 
 @dataclass
@@ -66,9 +105,9 @@ class RowBlocks:
     """A_ki of a partition, at the variances given last."""
 
     equations: StructuredEquations
-    slices: dict[tuple[int, int], tuple[BlockSlice, ...]]  # (k, i), k != i; absent: zero
-    couplings: tuple[Coupling, ...]
-    _stores: list[Store]
+    slices: dict[tuple[int, int], list[BlockSlice]]  # (k, i), k != i; absent: zero
+    couplings: list[Coupling]
+    _coefficients: list[Coefficients]
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -88,176 +127,175 @@ class RowBlocks:
         """The blocks i with A_ki other than 0, ascending."""
         return sorted(i for target, i in self.slices if target == k)
 
-    def set_variances(
-        self, G: Sequence[np.ndarray | None], R: np.ndarray, pool: ThreadPoolExecutor | None = None
-    ) -> None:
-        """Values at new variances; `pool` shares the work out, store by store."""
-        inverses, by_pattern = precisions(self.equations.design, G, R)
-        write = lambda store: store.write(inverses, by_pattern)
-        list((map if pool is None else pool.map)(write, self._stores))
+    def set_variances(self, inverses: Sequence[np.ndarray], by_pattern: np.ndarray) -> None:
+        """The matrices at new variances: (k, k) G^-1 per term, and (patterns, T, T) R_p^-1."""
+        for coefficients in self._coefficients:
+            coefficients.write(inverses, by_pattern)
 
 
 def row_blocks(equations: StructuredEquations, empty: Callable[..., np.ndarray] = np.empty) -> RowBlocks:
-    """The pattern of every A_ki of the equations' partition; `RowBlocks.set_variances` gives values.
+    """Every A_ki of the equations' partition; `RowBlocks.set_variances` gives the matrices.
 
     empty(shape, dtype): where the arrays of the slices live, e.g. in pinned memory."""
-    design, partition = equations.design, equations.partition
     build = _Builder(equations, empty)
-    all_groups = groups(design, unit_blocks(design, equations.real))
-    couplings = []
-    for k, block in enumerate(partition.blocks):
-        inside = []
-        for group in all_groups:
-            drawn = block.first_component, block.last_component
-            rows = meet(group.rows, drawn)
-            if group.terms[0] != block.term or rows is None:
-                continue
-            for components, owner, local in _owners(equations, group.terms[1]):
-                columns = meet(components, group.columns)
-                if columns is None:
-                    continue
-                selection = Selection(group, rows, columns, owner, local)
-                build.build_off_diagonal(k, selection)
-                if group.terms[1] == block.term and components == drawn:
-                    inside.append(selection)
-        couplings.append(build.coupling(k, inside))
-    build.stores.sort(key=lambda store: -store.values.size)  # the long ones first, so that threads end together
-    slices = {key: tuple(of_pair) for key, of_pair in build.slices.items()}
-    return RowBlocks(equations, slices, tuple(couplings), build.stores)
+    for product in _products(equations.design, equations.partition):
+        build.add(product)
+    couplings = [build.coupling(k) for k in range(len(equations.partition.blocks))]
+    return RowBlocks(equations, build.slices, couplings, build.coefficients)
 
 
-def _owners(equations: StructuredEquations, term: int) -> Iterator[tuple[tuple[int, int], np.ndarray, np.ndarray]]:
-    """For each range of components that blocks of a term have: the range, (q,) int32 the block of each level (-1: none)
-    and (q,) uint32 its number within the block, levels in model order."""
-    order = equations.partition.order[term]
-    of_term = [(i, b) for i, b in enumerate(equations.partition.blocks) if b.term == term]
-    for components in dict.fromkeys((b.first_component, b.last_component) for _, b in of_term):
-        owner, local = np.full(order.size, -1, np.int32), np.zeros(order.size, np.uint32)
-        for i, b in of_term:
-            if (b.first_component, b.last_component) == components:
-                levels = order[b.first : b.last]
-                owner[levels], local[levels] = i, np.arange(levels.size)
-        yield components, owner, local
+# The numbers
+
+
+def _products(design: Design, partition: Partition) -> Iterator[Product]:
+    """C as products, one after another: they take as much memory as C."""
+    position = [np.argsort(order) for order in partition.order]
+    for i, term in enumerate(design.terms):
+        if term.kind == "random" or term.prior_precision is not None:
+            numbers, every = (
+                term.relationship.inverse_matrix()[partition.order[i]][:, partition.order[i]],
+                term.n_levels,
+            )
+            components = range(term.n_components)
+            yield Product((i, i), components, components, np.arange(every), np.zeros(every, int), numbers, True)
+    incidences = [list(_incidences(design, term, at)) for term, at in zip(design.terms, position, strict=True)]
+    for i, of_rows in enumerate(incidences):
+        for rows, W in of_rows:
+            # A row of its own for the records of each missing pattern of a level.
+            record = np.repeat(np.arange(design.n_records), np.diff(W.indptr))
+            key = W.indices * np.int64(len(design.patterns)) + design.pattern[record]
+            keys, at = np.unique(key, return_inverse=True)
+            level, pattern = np.divmod(keys, len(design.patterns))
+            weighted = csr_array((W.data * design.weight[record], at, W.indptr), shape=(design.n_records, keys.size))
+            transposed = weighted.T.tocsr()
+            for j, of_columns in enumerate(incidences):
+                for columns, Z in of_columns:
+                    yield Product((i, j), rows, columns, level, pattern, transposed @ Z, False)
+
+
+def _incidences(design: Design, term: Term, position: np.ndarray) -> Iterator[tuple[range, csr_array]]:
+    """For each covariate of each effect its components, and (n, q) what multiplies the levels of a record."""
+    first = 0
+    for effect in term.effects:
+        observed = np.any(design.patterns[:, list(effect.traits)], axis=1, keepdims=True)[design.pattern, 0]
+        last = first + len(effect.traits) * effect.n_regressors
+        for a in range(effect.n_regressors):
+            yield range(first + a, last, effect.n_regressors), _incidence(effect, a, observed, position)
+        first = last
+
+
+def _incidence(effect: Effect, a: int, observed: np.ndarray, position: np.ndarray) -> csr_array:
+    """(n, q) covariate a of an effect, levels in sweep order; nothing of records that are not `observed`."""
+    records, levels, values = [], [], []
+    for level, z in effect.meetings():
+        met = np.flatnonzero((level >= 0) & observed)
+        records.append(met)
+        levels.append(position[level[met]])
+        values.append(np.ones(met.size) if z is None else z[met, a])
+    entries = np.concatenate(values), (np.concatenate(records), np.concatenate(levels))
+    return csr_array(entries, shape=(observed.size, position.size))
+
+
+# The blocks
 
 
 class _Builder:
-    """Collects the slices, block by block and group by group."""
+    """Cuts products into slices of the blocks, and collects what couples the levels of a block."""
 
     def __init__(self, equations: StructuredEquations, empty: Callable[..., np.ndarray]):
         self.equations, self.empty = equations, empty
         self.slices: dict[tuple[int, int], list[BlockSlice]] = {}
-        self.stores: list[Store] = []
+        self.coefficients: list[Coefficients] = []
+        self.within: list[list[tuple[Product, range, range, Elements]]] = [[] for _ in equations.partition.blocks]
 
-    def build_off_diagonal(self, k: int, selection: Selection) -> None:
-        """The slices of one group in the rows of block k, one per source block: of the same arrays."""
-        group, rows, columns, owner, local = selection
-        blocks, order = self.equations.partition.blocks, self._rows(k)
-        elements, listed = np.zeros(len(blocks), np.int64), np.zeros(len(blocks), np.int64)
-        walked = _count(order, group.indptr, group.indices, owner, k, elements, listed)
-        if not elements.any():
-            return
-        first, first_row = (np.concatenate([[0], np.cumsum(sizes)]) for sizes in (elements, listed))
-        first_ptr = first_row + np.arange(len(blocks) + 1)  # one more pointer than rows for each source
-        n = int(first[-1])
-        assert n < NOWHERE, "elements of a row block are numbered in 32 bits"
-        place, indices = np.empty(walked, np.uint32), self.empty(n, np.uint32)
-        row, indptr = self.empty(int(first_row[-1]), np.uint32), self.empty(int(first_ptr[-1]), np.uint64)
-        _fill(
-            order, group.indptr, group.indices, owner, local, k, first, first_row, first_ptr, place, indices, row,
-            indptr,
-        )  # fmt: skip
-        values = self.empty((n, columns[1] - columns[0], rows[1] - rows[0]), self.equations.real)
-        self.stores.append(Store(values, (share(self.equations.design, selection, order, place, n),)))
-        for i in np.flatnonzero(elements).tolist():
-            e, m, p = (slice(*a[i : i + 2]) for a in (first, first_row, first_ptr))
-            offset = rows[0] - blocks[k].first_component, columns[0] - blocks[i].first_component
-            block_slice = BlockSlice(row[m], indptr[p], indices[e], values[e], offset)
-            self.slices.setdefault((k, i), []).append(block_slice)
+    def add(self, product: Product) -> None:
+        """The slices of a product: those of blocks with the same levels share their lists."""
+        product.numbers.sort_indices()
+        lists: dict[tuple[int, ...], Lists] = {}
+        for k, rows, row_block in self._blocks(product.terms[0], product.rows):
+            for i, columns, column_block in self._blocks(product.terms[1], product.columns):
+                levels = row_block.first, row_block.last, column_block.first, column_block.last
+                if levels not in lists:
+                    lists[levels] = Lists(*map(self._move, _cut(product, self.equations.real, *levels)))
+                if i == k:
+                    elements = _between_levels(lists[levels])
+                    if elements.row.size:
+                        self.within[k].append((product, rows, columns, elements))
+                elif lists[levels].row.size:
+                    matrices = self.empty((self._count(product), len(columns), len(rows)), np.float64)
+                    self._fill(product, rows, columns, matrices)
+                    places = _place(rows, row_block), _place(columns, column_block)
+                    self.slices.setdefault((k, i), []).append(BlockSlice(lists[levels], matrices, *places))
 
-    def coupling(self, k: int, inside: Sequence[Selection]) -> Coupling:
-        """What the groups `inside` put between different levels of block k: the union of their sparsities."""
-        block, order = self.equations.partition.blocks[k], self._rows(k)
-        walks = []
-        for group, _, _, owner, local in inside:
-            walks.append(np.full(_length(group, order), -1, np.int64))
-            _element_keys(order, group.indptr, group.indices, owner, local, k, walks[-1])
-        union = np.unique(np.concatenate([w[w >= 0] for w in walks])) if walks else np.empty(0, np.int64)
-        assert union.size < NOWHERE, "elements of a diagonal block are numbered in 32 bits"
-        sizes = np.bincount(union // max(1, order.size), minlength=order.size)
-        indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.uint64)
-        width = block.last_component - block.first_component
-        values = np.empty((union.size, width, width), self.equations.real)
-        if union.size:
-            shares = []
-            for selection, walk in zip(inside, walks, strict=True):
-                place = np.where(walk >= 0, np.searchsorted(union, walk), NOWHERE).astype(np.uint32)
-                offset = selection.rows[0] - block.first_component, selection.columns[0] - block.first_component
-                shares.append(share(self.equations.design, selection, order, place, union.size, offset))
-            self.stores.append(Store(values, tuple(shares)))
-        return Coupling(indptr, (union % max(1, order.size)).astype(np.uint32), values)
+    def _blocks(self, term: int, components: range) -> Iterator[tuple[int, range, Block]]:
+        """The blocks of a term that have some of these components, and which."""
+        for k, block in enumerate(self.equations.partition.blocks):
+            drawn = [c for c in components if block.first_component <= c < block.last_component]
+            if block.term == term and drawn:
+                yield k, range(drawn[0], drawn[-1] + 1, components.step), block
 
-    def _rows(self, k: int) -> np.ndarray:
+    def _move(self, array: np.ndarray) -> np.ndarray:
+        out = self.empty(array.shape, array.dtype)
+        out[:] = array
+        return out
+
+    def _count(self, product: Product) -> int:
+        return 1 if product.of_prior else len(self.equations.design.patterns)
+
+    def _fill(self, product: Product, rows: range, columns: range, out: np.ndarray) -> None:
+        """Let new variances write the matrices of these components."""
+        terms = [self.equations.design.terms[i] for i in product.terms]
+        if product.of_prior:
+            self.coefficients.append(Coefficients(product.terms[0], np.array(rows), np.array(columns), out))
+        else:
+            traits = [t.component_trait[list(c)] for t, c in zip(terms, (rows, columns), strict=True)]
+            self.coefficients.append(Coefficients(None, traits[0], traits[1], out))
+
+    def coupling(self, k: int) -> Coupling:
+        """What couples the levels of block k."""
         block = self.equations.partition.blocks[k]
-        return self.equations.partition.order[block.term][block.first : block.last]
+        width, origin = block.last_component - block.first_component, block.first_component
+        matrices = np.zeros((sum(self._count(product) for product, *_ in self.within[k]), width, width))
+        none = np.empty(0, np.uint32)
+        every, first = [Elements(none, none, none, np.empty(0, self.equations.real))], 0
+        for product, rows, columns, elements in self.within[k]:
+            last = first + self._count(product)
+            row_part, column_part = (slice(c.start - origin, c.stop - origin, c.step) for c in (rows, columns))
+            self._fill(product, rows, columns, matrices[first:last, column_part, row_part])
+            every.append(elements._replace(matrix=elements.matrix + np.uint32(first)))
+            first = last
+        row, column, matrix, number = (np.concatenate(arrays) for arrays in zip(*every, strict=True))
+        order = np.argsort(row, kind="stable")
+        indptr = np.searchsorted(row[order], np.arange(block.last - block.first + 1)).astype(np.uint64)
+        return Coupling(indptr, column[order], matrix[order], number[order], matrices)
 
 
-def _length(group: Group, order: np.ndarray) -> int:
-    """Elements of the rows `order`."""
-    return int(np.diff(group.indptr.view(np.int64))[order].sum())
+def _place(components: range, block: Block) -> tuple[int, int]:
+    """Where the first of some components stands in a block, and how far the next one is."""
+    return components.start - block.first_component, components.step
 
 
-# Walks over the rows `order` of a group: elements in the order of the rows, then of the columns.
+def _cut(product: Product, real: np.dtype, first: int, last: int, column: int, end: int) -> Lists:
+    """The levels first ... last - 1 and the columns column ... end - 1."""
+    begin, stop = np.searchsorted(product.level, [first, last])
+    numbers = product.numbers[begin:stop]
+    inside = (numbers.indices >= column) & (numbers.indices < end)
+    ends = np.append(0, np.cumsum(inside))[numbers.indptr]
+    listed = np.flatnonzero(np.diff(ends))
+    return Lists(
+        (product.level[begin:stop][listed] - first).astype(np.uint32),
+        product.matrix[begin:stop][listed].astype(np.uint16),
+        np.append(0, ends[1:][listed]).astype(np.uint64),
+        (numbers.indices[inside] - column).astype(np.uint32),
+        numbers.data[inside].astype(real),
+    )
 
 
-@kernel
-def _count(order, indptr, indices, owner, k, elements, listed):
-    """Elements and rows with elements for each source block other than k; returns the length of the walk."""
-    last = np.full(elements.size, -1, np.int64)
-    walked = 0
-    for row in range(order.size):
-        for e in range(indptr[order[row]], indptr[np.uint64(order[row]) + ONE]):
-            walked += 1
-            i = owner[indices[e]]
-            if i >= 0 and i != k:
-                elements[i] += 1
-                if last[i] != row:
-                    last[i] = row
-                    listed[i] += 1
-    return walked
-
-
-@kernel
-def _fill(
-    order, indptr, indices, owner, local, k, first, first_row, first_ptr, place, out_indices, out_row, out_indptr
-):
-    element, listed = first[:-1].copy(), np.zeros(first.size - 1, np.int64)
-    last = np.full(first.size - 1, -1, np.int64)
-    step = 0
-    for row in range(order.size):
-        for e in range(indptr[order[row]], indptr[np.uint64(order[row]) + ONE]):
-            i = owner[indices[e]]
-            if i < 0 or i == k:
-                place[step] = NOWHERE
-            else:
-                if last[i] != row:
-                    last[i] = row
-                    out_row[first_row[i] + listed[i]] = row
-                    out_indptr[first_ptr[i] + listed[i]] = element[i] - first[i]
-                    listed[i] += 1
-                place[step] = element[i]
-                out_indices[element[i]] = local[indices[e]]
-                element[i] += 1
-            step += 1
-    for i in range(first.size - 1):
-        out_indptr[first_ptr[i] + listed[i]] = element[i] - first[i]
-
-
-@kernel
-def _element_keys(order, indptr, indices, owner, local, k, walk):
-    """walk = row * levels + column for elements between different levels of block k; others keep their -1."""
-    step = 0
-    for row in range(order.size):
-        for e in range(indptr[order[row]], indptr[np.uint64(order[row]) + ONE]):
-            if owner[indices[e]] == k and local[indices[e]] != row:
-                walk[step] = row * order.size + local[indices[e]]
-            step += 1
+def _between_levels(lists: Lists) -> Elements:
+    """Elements that join different levels of a block."""
+    sizes = np.diff(lists.indptr.view(np.int64)).view(np.int64)
+    row = lists.row.repeat(sizes)
+    kept = row != lists.indices
+    return Elements(
+        row[kept], lists.indices[kept], lists.matrix.repeat(sizes)[kept].astype(np.uint32), lists.number[kept]
+    )

@@ -57,7 +57,7 @@ def test_a_matrix_that_does_not_fit_is_streamed_and_said_to_be(tmp_path, monkeyp
         raise DeviceMemoryError
 
     plain = run_on_a_device(tmp_path / "roomy", monkeypatch)
-    monkeypatch.setattr(DeviceUpdates, "_allocate_slice", refuse)
+    monkeypatch.setattr(DeviceUpdates, "_allocate_lists", refuse)
     with pytest.warns(RuntimeWarning, match="copied there in every sweep"):
         tight = run_on_a_device(tmp_path / "tight", monkeypatch)
     said = [sum("does not fit on the device" in note for note in run.record["notes"]) for run in (plain, tight)]
