@@ -31,13 +31,13 @@ class Elimination(NamedTuple):
         return int((self.counts.astype(float) ** 2).sum())
 
 
-def eliminate(pattern: scipy.sparse.csr_array, order: np.ndarray | None = None) -> Elimination:
-    """The elimination of a symmetric pattern.
+def eliminate(pattern: scipy.sparse.csr_array) -> Elimination:
+    """The elimination of a symmetric pattern by minimum degree.
 
-    pattern: (n, n) with a full diagonal, both triangles; its values are not read. order: (n,) int64, that of minimum
-    degree where None; equations of one subtree are brought together, which changes no fill.
+    pattern: (n, n) with a full diagonal, both triangles; its values are not read. Equations of one subtree are brought
+    together, which changes no fill.
     """
-    order = minimum_degree(pattern) if order is None else order
+    order = minimum_degree(pattern)
     parent = elimination_tree(*permute(pattern, order))
     after = postorder(parent)
     order = order[after]

@@ -65,9 +65,9 @@ class Factor:
         return self.symbolic.selected_inverse(self.values)
 
 
-def analyse(pattern: scipy.sparse.csr_array, order: np.ndarray | None = None) -> SymbolicFactor:
-    """The symbolic factor of a symmetric pattern in the form that is quicker; pattern and order as of `eliminate`."""
-    eliminated = eliminate(pattern, order)
+def analyse(pattern: scipy.sparse.csr_array) -> SymbolicFactor:
+    """The symbolic factor of a symmetric pattern in the form that is quicker; pattern as of `eliminate`."""
+    eliminated = eliminate(pattern)
     is_long = eliminated.flops > MAX_FLOPS_PER_ELEMENT * eliminated.nonzeros
     return analyse_supernodes(eliminated) if is_long else analyse_columns(eliminated)
 

@@ -7,9 +7,9 @@ of C^-1 are read there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -32,8 +32,6 @@ from mmgibbs.models.labels import component_labels
 from pedigree.kernels import kernel
 
 Blocks = Sequence[tuple[int, ...]]  # components that may covary
-# (n,) int64 the equation that is eliminated at each step, for stored equations and their pattern
-Order: TypeAlias = "Callable[[ExplicitEquations, scipy.sparse.csr_array], np.ndarray]"
 
 
 class Traces(NamedTuple):
@@ -114,18 +112,16 @@ def coefficients(
     of_terms: Sequence[Blocks | None],
     of_residuals: Sequence[Blocks],
     columns_alone: bool = False,
-    order: Order | None = None,
     advice: str = SOLUTION,
 ) -> Coefficients:
     """The pattern and its symbolic factor. of_terms: components that may covary, None for fixed terms; of_residuals:
-    traits that may, for each class of residuals; columns_alone: whatever it costs (factor.py); order: minimum degree
-    where None. DeviceError with this advice where they do not fit into memory."""
+    traits that may, for each class of residuals; columns_alone: whatever it costs (factor.py). DeviceError with this
+    advice where they do not fit into memory."""
     explicit, used = _make_used(design, of_terms, of_residuals, advice)
     pattern = _find_pattern(explicit, used)
     for products in correlated_products(design):
         pattern = fill_ones(csr_array(pattern.astype(float) + fill_ones(products)), bool)
-    first = None if order is None else order(explicit, pattern)
-    symbolic: SymbolicFactor = analyse_columns(eliminate(pattern, first)) if columns_alone else analyse(pattern, first)
+    symbolic: SymbolicFactor = analyse_columns(eliminate(pattern)) if columns_alone else analyse(pattern)
     indices = {pair: symbolic.locate(*numbers) for pair, (numbers, _in_force) in used.items()}
     return Coefficients(explicit, symbolic, indices)
 
@@ -150,13 +146,11 @@ def fill_ones(matrix: csr_array, dtype: type = float) -> csr_array:
     return csr_array((np.ones(nonzero.nnz, dtype), nonzero.indices, nonzero.indptr), shape=nonzero.shape)
 
 
-def joined_coefficients(
-    design: Design, G: Sequence[np.ndarray | None], order: Order | None = None, advice: str = SOLUTION
-) -> Coefficients:
+def joined_coefficients(design: Design, G: Sequence[np.ndarray | None], advice: str = SOLUTION) -> Coefficients:
     """Where all components of a term may covary, and all traits of the residuals; G: None for fixed terms."""
     of_terms = [None if g is None else full_block(len(g)) for g in G]
     of_residuals = [full_block(design.n_traits)] * max(1, len(design.residual_classes))
-    return coefficients(design, of_terms, of_residuals, order=order, advice=advice)
+    return coefficients(design, of_terms, of_residuals, advice=advice)
 
 
 def eliminated(

@@ -53,8 +53,6 @@ class ReducedRankLikelihood(SparseLikelihood):
 
     def __init__(self, design: Design):
         super().__init__(design)
-        # equations of each level: one for each component, or for each factor
-        self.sizes = [design.n_scores.get(i, term.n_components) for i, term in enumerate(design.terms)]
         self.layout = layout(design)
         masks = [
             np.ones((term.n_levels, design.n_scores[i]), bool) if i in design.n_scores else mask
@@ -96,15 +94,6 @@ class ReducedRankLikelihood(SparseLikelihood):
         met = csr_array(of_records @ fill_ones(csr_array(self.W @ combined)))
         prior = fill_ones(self.make_prior([np.ones((size, size)) for size in self.sizes]))
         return fill_ones(csr_array(met.T @ met + prior + eye_array(self.in_force.size)))
-
-    @cached_property
-    def log_determinant_of_relationships(self) -> float:
-        """sum_j k_j log|K_j^-1| of random terms, with f_j scores in place of k_j components."""
-        total = 0.0
-        for i, inverse in self.inverses.items():
-            n = self.design.terms[i].n_prior_levels
-            total += self.sizes[i] * factorise_inverse(csr_array(inverse[:n][:, :n])).log_determinant
-        return total
 
     @cached_property
     def constant(self) -> float:

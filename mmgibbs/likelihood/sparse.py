@@ -26,17 +26,20 @@ class SparseLikelihood(Likelihood):
     def __init__(self, design: Design):
         super().__init__(design)
         self.inverses = {i: design.terms[i].relationship.inverse_matrix() for i in self.random}
+        # equations of each level: one for each component, or for each factor
+        self.sizes = [design.n_scores.get(i, term.n_components) for i, term in enumerate(design.terms)]
 
     @cached_property
     def log_determinant_of_relationships(self) -> float:
-        """sum_j k_j log|K_j^-1| of random terms, each of the levels that have a variance."""
-        total = 0.0
-        for i, inverse in self.inverses.items():
-            n = self.design.terms[i].n_prior_levels
-            total += (
-                self.design.terms[i].n_components * factorise_inverse(csr_array(inverse[:n][:, :n])).log_determinant
-            )
-        return total
+        """sum_j k_j log|K_j^-1| of random terms, each of the levels that have a variance; k_j: of `sizes`."""
+        return sum(self.sizes[i] * self._log_determinant(i) for i in self.random)
+
+    def _log_determinant(self, i: int) -> float:
+        known = self.design.terms[i].relationship.log_determinant
+        if known is not None:
+            return known
+        n = self.design.terms[i].n_prior_levels
+        return factorise_inverse(csr_array(self.inverses[i][:n][:, :n])).log_determinant
 
     def _mean_unknown_diagonal(self, i: int) -> float:
         n = self.design.terms[i].n_without_fixed_groups

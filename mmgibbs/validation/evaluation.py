@@ -35,7 +35,6 @@ from mmgibbs.equations.base import refuse_reduced_rank
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ConfigError, DataError, ModelError
-from mmgibbs.likelihood.coefficients import Order
 from mmgibbs.machine.threads import ALONE, Threads
 from mmgibbs.models.design import Design
 from mmgibbs.models.relationships.base import Relationship, solve_inverse
@@ -126,11 +125,11 @@ class Evaluation:
         engine.threads = ALONE
         return replace(self, solver=engine)
 
-    def planned(self, columns: int, order: Order | None = None) -> PlannedFactor | None:
+    def planned(self, columns: int) -> PlannedFactor | None:
         """The factor by which so many right-hand sides are best solved, before it is made; None: by iterations."""
         model = self.assembled.model
         G = [None if c is None else c.start for c in model.covariances]
-        return planned_factor(self.engine, G, model.residual.start, columns, order)
+        return planned_factor(self.engine, G, model.residual.start, columns)
 
     def solutions(self, b: np.ndarray, tolerance: float) -> np.ndarray:
         """C^-1 b (N, m), in sweep order; tolerance: of an iteration, in posterior standard deviations."""

@@ -32,29 +32,18 @@ random effects and the residuals beside them; fixed effects are 0, which no cont
 are seen: where a term has them, they and the fixed effects are the solutions from the whole data. Every replicate is
 one more right-hand side of both systems of equations.
 
-One order of elimination for two evaluations: that of the equations of all records, for those without some as well.
-
-Without records no two equations meet that did not meet with them, so that the factor has no element in this order that
-the factor of the whole has not, but for equations that the whole holds at 0, which come last. To find an order takes
-longer than all else that is known of a factor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial as bind
 
 import numpy as np
-import scipy
 
-from mmgibbs.cholesky.ordering import minimum_degree
-from mmgibbs.data.levels import lookup
-from mmgibbs.data.prepared import Prepared
 from mmgibbs.engines.direct.solver import DirectSolver, PlannedFactor, fit_together, may_pay
 from mmgibbs.engines.pcg.solver import column_products
-from mmgibbs.equations.explicit.csr import ExplicitEquations
 from mmgibbs.machine.threads import ALONE, Threads, blas_threads
 from mmgibbs.models.design import Design
 from mmgibbs.posterior.fitted import fitted
@@ -233,29 +222,23 @@ def compare_evaluations(
 def solve_whole_and_partial(
     columns: int, whole_data: Evaluation, without: Callable[[Threads], Evaluation]
 ) -> tuple[Evaluation, Evaluation]:
-    """Both, ready for so many right-hand sides: side by side where there are threads for it. While one finds an order
-    of elimination for the factors of both, the other solves without the records. Factors are made one after the other
-    where memory has no room to make them together."""
+    """Both, ready for so many right-hand sides: side by side where there are threads for it. Factors are made one after
+    the other where memory has no room to make them together."""
     at_once = whole_data.engine.threads
     if not may_pay(whole_data.design, columns):
         return whole_data, without(at_once)
     prepared = [without(at_once)] if at_once.count == 1 else []
-    order = SharedElimination(whole_data.prepared)
     planned: list[PlannedFactor | None] = [None, None]
     made: list[DirectSolver | None] = [None, None]
 
     def plan_complete() -> None:
-        try:
-            planned[0] = whole_data.planned(columns, order.find)
-        finally:
-            order.end()
+        planned[0] = whole_data.planned(columns)
 
     def plan_partial() -> None:
         if not prepared:
             prepared.append(without(ALONE))
             prepared[0].engine.threads = at_once
-        first = prepared[0]
-        planned[1] = first.planned(columns, bind(order.follow, first.prepared))
+        planned[1] = prepared[0].planned(columns)
 
     def make(i: int) -> None:
         of, planned[i] = planned[i], None  # which has its own memory
@@ -483,45 +466,3 @@ def _solutions(evaluation: Evaluation, y: np.ndarray) -> dict[str, np.ndarray]:
         out[term.name] = np.empty(solution.shape)
         out[term.name][lists.code] = solution
     return out
-
-
-# ------------------------------------------------------------ one order of elimination
-
-
-class SharedElimination:
-    """Found by the thread that plans the factor of the whole, waited for by the one that plans the other."""
-
-    def __init__(self, whole_data: Prepared):
-        self.whole = whole_data
-        self._found: Future[list[np.ndarray] | None] = Future()
-
-    def find(self, explicit: ExplicitEquations, pattern: scipy.sparse.csr_array) -> np.ndarray:
-        """The order of the whole (see direct.coefficients.Order)."""
-        order = minimum_degree(pattern)
-        place = np.full(order.size + 1, order.size)  # the last one: of components that are set to 0
-        place[order] = np.arange(order.size)
-        self._found.set_result([place[numbers] for numbers in explicit.layout.split(explicit.layout.equation)])
-        return order
-
-    def end(self) -> None:
-        """The whole was planned, or needs no factor: nobody waits any longer."""
-        if not self._found.done():
-            self._found.set_result(None)
-
-    def follow(self, prepared: Prepared, explicit: ExplicitEquations, pattern: scipy.sparse.csr_array) -> np.ndarray:
-        """The order of the equations of `prepared`, as they stand in that of the whole; its own where there is none."""
-        places = self._found.result()
-        if places is None:
-            return minimum_degree(pattern)
-        n = explicit.n_equations
-        place = np.full(n + 1, np.iinfo(np.int64).max)
-        of_term = {t.name: i for i, t in enumerate(self.whole.design.terms)}
-        numbers = explicit.layout.split(explicit.layout.equation)
-        for j, term in enumerate(prepared.design.terms):
-            i = of_term[term.name]
-            code = lookup(prepared.levels[j].ids, self.whole.levels[i].ids).to_numpy()  # NaN where the whole lacks it
-            if len(code) != len(numbers[j]) or numbers[j].shape[1] != places[i].shape[1]:
-                continue  # two levels are called the same, or have other components: the term comes last
-            known = np.flatnonzero(~np.isnan(code))
-            place[numbers[j][known]] = places[i][code[known].astype(np.int64)]
-        return np.argsort(place[:n], kind="stable")

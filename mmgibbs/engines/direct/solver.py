@@ -18,7 +18,7 @@ from mmgibbs.cholesky.factor import Factor
 from mmgibbs.engines.direct.standard_errors import MOST_EQUATIONS
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.errors import DeviceError, ModelError
-from mmgibbs.likelihood.coefficients import Coefficients, Order, joined_coefficients
+from mmgibbs.likelihood.coefficients import Coefficients, joined_coefficients
 from mmgibbs.machine.memory import free_bytes
 from mmgibbs.models.design import Design
 
@@ -93,17 +93,17 @@ def _gained(design: Design, columns: int) -> float:
 
 
 def planned_factor(
-    solver: PcgSolver, G: Sequence[np.ndarray | None], R: np.ndarray, columns: int, order: Order | None = None
+    solver: PcgSolver, G: Sequence[np.ndarray | None], R: np.ndarray, columns: int
 ) -> PlannedFactor | None:
     """For so many right-hand sides; None where PCG is the quicker one.
 
-    solver: of the same equations; G, R: the variances, G None for fixed terms; order: minimum degree where None.
+    solver: of the same equations; G, R: the variances, G None for fixed terms.
     """
     design = solver.equations.design
     if not may_pay(design, columns):
         return None
     try:
-        known = joined_coefficients(design, G, order)
+        known = joined_coefficients(design, G)
     except DeviceError:
         return None
     seconds = known.symbolic.flops * FACTORISED + columns * known.symbolic.nonzeros * SOLVED

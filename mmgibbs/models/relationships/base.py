@@ -190,6 +190,11 @@ class Relationship(ABC):
         return {}
 
     @property
+    def log_determinant(self) -> float | None:
+        """log|K^-1| of the levels that have a variance; None where it takes a factor."""
+        return None
+
+    @property
     def parameters(self) -> tuple[str, ...]:
         """(P,) names of the parameters of K; () where it has none.
 

@@ -120,6 +120,11 @@ class Pedigree(Relationship):
         return bool(self.relatives.made_dinv().max(initial=1.0) > 1.0 / MIN_ITERATED_VARIANCE)
 
     @property
+    def log_determinant(self) -> float | None:
+        """Sum of log 1/d: B is a product of a triangular matrix with 1 on its diagonal and D^-1/2."""
+        return float(np.log(self.relatives.made_dinv()).sum())
+
+    @property
     def joint_levels(self) -> JointLevels | None:
         return INBRED_LINES if self.has_inbred_lines else None
 

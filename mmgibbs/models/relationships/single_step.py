@@ -72,6 +72,10 @@ class SingleStep(Pedigree):
         return self.block
 
     @property
+    def log_determinant(self) -> None:
+        """That of A says nothing of H."""
+
+    @property
     def facts(self) -> dict[str, Any]:
         return dict(self.made)
 

@@ -2,11 +2,9 @@
 
 from copy import copy
 from dataclasses import replace
-from functools import partial as partial_of
 from threading import Barrier, Lock
 
 import numpy as np
-import polars as pl
 import pytest
 from helpers.mutants import mutant
 from helpers.validation_data import G, R, analysis_of, beef_frames, small_beef
@@ -18,7 +16,7 @@ from mmgibbs.machine.threads import Threads
 from mmgibbs.models.relationships.groups import GroupedPedigree
 from mmgibbs.validation import lr
 from mmgibbs.validation.evaluation import evaluate, evaluate_masked, random_solutions, read_recorded
-from mmgibbs.validation.lr import SharedElimination, divide_replicates, simulated_sums
+from mmgibbs.validation.lr import divide_replicates, simulated_sums
 from mmgibbs.validation.options import BOOTSTRAP_DRAWS, FOLD_DRAWS
 from pedigree.group_shares import group_composition
 from pedigree.inbreeding import inbreeding
@@ -105,18 +103,12 @@ def memory(monkeypatch, threads):
     return room
 
 
-def planned(whole, partial):
-    """Their factors, in one order."""
-    order = SharedElimination(whole.prepared)
-    return whole.planned(3, order.find), partial.planned(3, partial_of(order.follow, partial.prepared))
-
-
 def on_a_machine(two, monkeypatch, threads):
     """The two evaluations, a machine's memory, and what each factor needs of it."""
     whole, partial = (replace(one, solver=copy(one.solver)) for one in two[:2])
     whole.engine.threads = Threads(threads)
     room = memory(monkeypatch, threads)
-    needed = [one.bytes for one in planned(whole, partial)]
+    needed = [one.planned(3).bytes for one in (whole, partial)]
     assert needed[0] > needed[1]
     return whole, partial, room, needed
 
@@ -144,70 +136,6 @@ def test_two_factors_at_once_without_room_are_seen(two, monkeypatch):
     heedless = mutant(lr, "at_once if fit_together(*planned) else ALONE", "at_once", compiled=False)
     heedless.solve_whole_and_partial(3, whole, lambda threads: partial)
     assert room["most"] == 2
-
-
-def fill(planned):
-    return planned.known.symbolic.bytes, planned.known.symbolic.flops
-
-
-def test_the_order_of_the_whole_is_one_for_the_partial_data(two, monkeypatch):
-    """No factor fills more without records; solutions are those of its own order. Levels that the whole lacks come
-    last; without an order of the whole it is that of minimum degree."""
-    monkeypatch.setattr(solver, "WORTH", -10.0)
-    whole, partial, _ = two
-    of_whole, of_partial = planned(whole, partial)
-    assert fill(of_partial)[1] <= fill(of_whole)[1]
-    b = np.random.default_rng(3).normal(size=(partial.engine.bounds[-1], 2))
-    own = partial.planned(3)
-    np.testing.assert_allclose(of_partial.made().solve(b), own.made().solve(b), rtol=1e-9, atol=1e-9)
-    assert not np.array_equal(of_partial.known.symbolic.order, own.known.symbolic.order)
-    none = SharedElimination(whole.prepared)
-    none.end()
-    alone = partial.planned(3, partial_of(none.follow, partial.prepared))
-    np.testing.assert_array_equal(alone.known.symbolic.order, own.known.symbolic.order)
-    other_way = SharedElimination(partial.prepared)  # of fewer levels
-    partial.planned(3, other_way.find)
-    more = whole.planned(3, partial_of(other_way.follow, whole.prepared))
-    np.testing.assert_array_equal(np.sort(more.known.symbolic.order), np.sort(of_whole.known.symbolic.order))
-    against = mutant(lr, "return np.argsort(place[:n]", "return np.argsort(-place[:n]", compiled=False)
-    mixed = against.SharedElimination(whole.prepared)
-    whole.planned(3, mixed.find)
-    backwards = partial.planned(3, partial_of(mixed.follow, partial.prepared))
-    assert fill(backwards)[1] > fill(of_whole)[1]
-
-
-def test_levels_of_one_name_come_last(two, monkeypatch):
-    """Names of combined levels may coincide: then they find no place in the order of the whole."""
-    monkeypatch.setattr(solver, "WORTH", -10.0)
-    whole, partial, _ = two
-    i = next(i for i, t in enumerate(whole.design.terms) if t.n_levels > 1)
-
-    def renamed(prepared):
-        levels = list(prepared.levels)
-        levels[i] = replace(levels[i], ids=pl.Series(["one"] * len(levels[i].ids)))
-        return replace(prepared, levels=tuple(levels))
-
-    order = SharedElimination(renamed(whole.prepared))
-    whole.planned(3, order.find)
-    follow = partial_of(order.follow, renamed(partial.prepared))
-    found = partial.planned(3, follow).known.symbolic.order
-    np.testing.assert_array_equal(np.sort(found), np.arange(found.size))
-
-
-def test_an_order_that_is_never_found_is_not_waited_for(two, monkeypatch):
-    """The whole needs no factor, or fails."""
-    whole, partial, _ = two
-    monkeypatch.setattr(solver, "WORTH", 1e9)
-    found = lr.solve_whole_and_partial(3, whole, lambda threads: partial)
-    assert [one.direct for one in found] == [None, None]
-
-    def fail(*_):
-        raise MemoryError("no room")
-
-    monkeypatch.setattr(solver, "WORTH", -10.0)
-    monkeypatch.setattr(lr, "minimum_degree", fail)
-    with pytest.raises(MemoryError):
-        lr.solve_whole_and_partial(3, whole, lambda threads: partial)
 
 
 def test_standard_errors_are_those_of_the_inverse_equations(two):
