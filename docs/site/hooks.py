@@ -2,6 +2,7 @@
 
 Run by `mkdocs build --strict` (mkdocs.yml). The reference of the keys is made of the classes of `mmgibbs.config`, that
 of the columns of `mmgibbs.results.columns`, that of the commands of their parsers, that of Python of `__all__`.
+make_pages.py writes the first of these to docs/reference, where it is kept.
 """
 
 from __future__ import annotations
@@ -80,7 +81,6 @@ def pages() -> dict[str, str]:
     out = {new: (ROOT / old).read_text(encoding="utf-8") for old, new in COPIED.items()}
     return out | {
         EXAMPLES: examples(),
-        "reference/analysis-file.md": keys(),
         "reference/output.md": columns(),
         "reference/commands.md": commands(),
         "reference/python.md": python(),

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from types import SimpleNamespace
 
 import pytest
@@ -13,8 +14,12 @@ from helpers.support import ROOT
 
 import mmgibbs
 from mmgibbs import cli
+from mmgibbs.config.rules import PRIORS
 from mmgibbs.config.schema import analysis_schema
 from mmgibbs.results.columns import OUTPUTS
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+REGRESSIONS = PROJECT["entry-points"]["mmgibbs.models"]
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +35,31 @@ def pages(hooks):
     return hooks.pages()
 
 
+@pytest.fixture(scope="module")
+def kept():
+    """The pages that are kept in docs/, as they are made now."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [str(ROOT / "docs" / "site"), *sys.path])
+        import make_pages
+
+        return {path: make() for path, make in make_pages.pages().items()}
+
+
+def test_pages_made_from_the_sources_are_up_to_date(kept):
+    for path, text in kept.items():
+        written = (ROOT / "docs" / path).read_text(encoding="utf-8")
+        assert written == text, f"{path} is not what the sources say: run python docs/site/make_pages.py"
+
+
+def test_the_page_of_messages_has_every_kind_and_names_values(kept):
+    text = kept["reference/messages.md"]
+    assert all(f"| `{kind}` |" in text for kind in ("ConfigError", "DataError", "ModelError", "PedigreeError"))
+    assert "\n- sampler.stop.*place*: no parameter fits '*pattern*'; *known*\n" in text  # of an f-string
+    assert "cannot be combined with prior: *prior*; it belongs to bayes\\_r\n" in text  # of a rule
+    assert "; `--resume` continues it, `--overwrite` starts again" in text
+    assert len(re.findall("^## ", text, re.MULTILINE)) > 10 and text.count("\n- ") > 500
+
+
 def page_at(path):
     """The part of a page of mkdocs that the hooks read."""
     return SimpleNamespace(file=SimpleNamespace(src_uri=path))
@@ -43,8 +73,19 @@ def test_every_page_is_in_the_menu(pages):
     assert listed == {p.relative_to(docs).as_posix() for p in docs.rglob("*.md")} | notebooks | set(pages)
 
 
-def test_the_reference_says_what_every_key_means(pages):
-    text = pages["reference/analysis-file.md"]
+def test_counts_in_prose_are_right():
+    """Priors of SNP effects and regressions, wherever a page counts them."""
+    words = dict(enumerate("two three four five six seven eight nine ten".split(), start=2))
+    counts = {"priors": len(PRIORS), "(?:Bayesian )?regressions": len(REGRESSIONS)}
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    for noun, n in counts.items():
+        pattern = rf"\b({'|'.join(words.values())}|\d+) (?:\[)?{noun}\b"
+        found = [m for page in pages for m in re.findall(pattern, page.read_text(encoding="utf-8"))]
+        assert found and set(found) == {words[n]}, noun
+
+
+def test_the_reference_says_what_every_key_means(kept):
+    text = kept["reference/analysis-file.md"]
     schema = analysis_schema()
     for name, section in {"": schema, **schema["$defs"]}.items():
         of_section = text[text.index(f"\n## {name}\n") if name else 0 :]
@@ -53,11 +94,11 @@ def test_the_reference_says_what_every_key_means(pages):
             row = re.search(rf"^\| `{key}` \| (.*?) \| (.*?) \|", of_section, re.MULTILINE)
             assert row is not None and row[2], (name, key)
     assert "| `method` | gibbs: draws from the posterior" in text and '`gibbs`, `blup`, `reml` | `"gibbs"` |' in text
-    rows = re.findall(r"^\| `(\w+)` \| (.*?) \|", pages["reference/analysis-file.md"], re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \|", text, re.MULTILINE)
     assert len(rows) > 100 and not [key for key, meaning in rows if not meaning.strip()]
-    assert "`*` matches any text" in pages["reference/analysis-file.md"]  # no backslash within code
-    assert "In `variances.residual.prior.half_t`, `variances.NAME.prior.half_t`" in pages["reference/analysis-file.md"]
-    assert "frozen" not in pages["reference/analysis-file.md"] and "e-300" not in pages["reference/analysis-file.md"]
+    assert "`*` matches any text" in text  # no backslash within code
+    assert "In `variances.residual.prior.half_t`, `variances.NAME.prior.half_t`" in text
+    assert "frozen" not in text and "e-300" not in text
 
 
 def test_every_column_command_and_public_name_is_in_the_reference(pages):
