@@ -178,7 +178,7 @@ def test_the_source_tree_has_the_packages_of_the_table():
         "pedigree", "mmgibbs", "benchmarks", "configs", "data_samples", "docs", "r", "tests",
         "pyproject.toml", "mkdocs.yml", "MANIFEST.in", "CITATION.cff",
         "README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md",
-        "Dockerfile", ".dockerignore", "conda",
+        "Dockerfile", ".dockerignore", "conda", "SECURITY.md",
         ".ci", ".github", ".gitignore", ".git-blame-ignore-revs", ".pre-commit-config.yaml",
     }  # fmt: skip
 

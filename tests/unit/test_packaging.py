@@ -118,6 +118,24 @@ def test_gpu_extras_bring_the_compiler_of_kernels(extra):
     assert provided is not None and "ctk" in provided
 
 
+def test_every_sample_says_where_it_comes_from():
+    """The text beside them says that all are simulated, and of which license."""
+    samples = ROOT / "data_samples"
+    text = (samples / "README.md").read_text(encoding="utf-8")
+    assert "simulated" in text and "Apache 2.0" in text
+    for folder in (p for p in samples.iterdir() if p.is_dir() and p.name != "__pycache__"):
+        first, made = (folder / "PROVENANCE.txt").read_text(encoding="utf-8").splitlines()[:2]
+        assert "simulated" in first.lower() and made.startswith("Made by: "), folder.name
+        assert (f"`{folder.name}`" in text) == made.startswith("Made by: python data_samples/make_samples.py")
+
+
+def test_the_lowest_versions_are_those_of_every_list():
+    """`.ci/lowest` reads each bound as `NAME>=VERSION`."""
+    for text in PROJECT["dependencies"] + PROJECT["optional-dependencies"]["test"]:
+        assert re.match(r"[\w.-]+(\[\w+\])?(>=|==)[\d.]+", text), text
+    assert "SECURITY.md" in (ROOT / "MANIFEST.in").read_text(encoding="utf-8")
+
+
 def test_package_data_is_complete():
     patterns = PYPROJECT["tool"]["setuptools"]["package-data"]
     for package in PACKAGES:
