@@ -45,6 +45,9 @@ Three traits are all weights, with direct and maternal genetic effects and a mat
 - *BLUP, MB* is the most memory of a run with known variances, libraries included.
 - *BLUP, s* is its time of the processor from files to solutions, with compiled kernels.
 
+BLUP includes prediction error variances up to `sampler.pev_limit`, by default those that take minutes at most.
+Their factor is why three traits of 100,000 animals take more memory than those of a million, which have none.
+
 | animals | traits | records | equations | equations, MB | Gibbs, MB | BLUP, MB | BLUP, s |
 |---|---|---|---|---|---|---|---|
 """
