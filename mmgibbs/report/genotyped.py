@@ -1,5 +1,4 @@
-"""Genomic relationships on the page: what was computed from the genotypes, families in a heat map, principal "
-"components."""
+"""Genomic relationships on the page: what was computed, families in a heat map, principal components."""
 
 from __future__ import annotations
 
@@ -50,8 +49,8 @@ def _figures(run: Finished, figures: plots.Figures) -> list[tuple[str, str, str]
             f"Second principal component (up; {shares[1]} of the variance of genotypes) against the first "
             f"({shares[0]}) of {counted(len(x), 'genotyped animal')}. Separate groups are families, breeds or lines."
         )
-        svg = figures.draw(plots.paint_cloud(x, y), "Principal components of genotypes", caption, x_label="first")
-        out.append(("Principal components", svg, caption))
+        heading, paint = "Principal components", plots.paint_cloud(x, y)
+        out.append(figures.draw_item(heading, paint, f"{heading} of genotypes", caption, x_label="first"))
     if run.relationship_sample is not None:
         sample = run.relationship_sample
         m = round(sample.height**0.5)
@@ -66,9 +65,8 @@ def _figures(run: Finished, figures: plots.Figures) -> list[tuple[str, str, str]
                 f"the genomic ones): darker is closer{shades_words(K, low, max(high, low))}. Blocks along the "
                 "diagonal are families."
             )
-            paint, square = plots.paint_heat_map(K, low, high), (3.4, 3.4)
-            svg = figures.draw(paint, f"{what} relationships", caption, left=0.03, size=square, bottom=0.03)
-            out.append((f"{what} relationships", svg, caption))
+            paint, square, title = plots.paint_heat_map(K, low, high), (3.4, 3.4), f"{what} relationships"
+            out.append(figures.draw_item(title, paint, title, caption, left=0.03, size=square, bottom=0.03))
     return out
 
 

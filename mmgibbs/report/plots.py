@@ -11,8 +11,9 @@ import itertools
 import re
 import threading
 from collections.abc import Callable, Sequence
+from functools import wraps
 from html import escape
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 import matplotlib
 import numpy as np
@@ -23,6 +24,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 Painter = Callable[[Axes], None]
+P = ParamSpec("P")
 SIZE, SMALL = (3.6, 2.1), (2.9, 1.9)  # inches of 72 units: three or four side by side on a wide screen
 WIDE = (7.6, 2.1)  # of a page
 DIGIT, GAP = 5.4, 6.0  # units: the width of a digit of a label (0.6 of its size), and from a label to its axis
@@ -60,6 +62,16 @@ SETTINGS: dict[Any, Any] = {
 }
 ONE_AT_A_TIME = threading.Lock()  # settings are those of the whole process
 _LONG = re.compile(r"-?\d+\.\d{2,}")
+
+
+def painter(function: Callable[Concatenate[Axes, P], None]) -> Callable[P, Painter]:
+    """Make a function that draws on axes one that takes its other arguments and returns a Painter."""
+
+    @wraps(function)
+    def make(*arguments: P.args, **settings: P.kwargs) -> Painter:
+        return lambda axes: function(axes, *arguments, **settings)
+
+    return make
 
 
 class Figures:
@@ -169,14 +181,12 @@ def chain_label(chain: int) -> str:
     return f"chain {chain + 1}"
 
 
-def paint_trace(draws: np.ndarray) -> Painter:
-    def paint(axes: Axes) -> None:
-        for chain, values in enumerate(draws):
-            axes.plot(*thinned(values), color=SERIES[chain % len(SERIES)], linewidth=0.7, label=chain_label(chain))
-        axes.set_xlim(1, draws.shape[1])
-        axes.margins(y=0.04)
-
-    return paint
+@painter
+def paint_trace(axes: Axes, draws: np.ndarray) -> None:
+    for chain, values in enumerate(draws):
+        axes.plot(*thinned(values), color=SERIES[chain % len(SERIES)], linewidth=0.7, label=chain_label(chain))
+    axes.set_xlim(1, draws.shape[1])
+    axes.margins(y=0.04)
 
 
 def rank_shares(draws: np.ndarray, bins: int = 20) -> np.ndarray:
@@ -193,33 +203,30 @@ def rank_shares(draws: np.ndarray, bins: int = 20) -> np.ndarray:
     return np.stack([np.histogram(r, bins, (0, 1))[0] / draws.shape[1] for r in ranks])
 
 
-def paint_ranks(shares: np.ndarray) -> Painter:
+@painter
+def paint_ranks(axes: Axes, shares: np.ndarray) -> None:
     chains, bins = shares.shape
-
-    def paint(axes: Axes) -> None:
-        step = 2.4 / bins
-        for chain, share in enumerate(shares):
-            base = (chains - 1 - chain) * step
-            axes.stairs(
-                base + np.minimum(share, step),
-                np.linspace(0, 1, bins + 1),
-                baseline=base,
-                fill=True,
-                color=SERIES[chain % len(SERIES)],
-                linewidth=0,
-                label=chain_label(chain),
-            )
-            axes.axhline(base + 1 / bins, color=INK, linewidth=0.6, dashes=(4, 3))
-        every = max(1, chains // 6)
-        axes.set_yticks(
-            [(chains - 1 - c) * step + 0.5 / bins for c in range(0, chains, every)],
-            [str(c + 1) for c in range(0, chains, every)],
+    step = 2.4 / bins
+    for chain, share in enumerate(shares):
+        base = (chains - 1 - chain) * step
+        axes.stairs(
+            base + np.minimum(share, step),
+            np.linspace(0, 1, bins + 1),
+            baseline=base,
+            fill=True,
+            color=SERIES[chain % len(SERIES)],
+            linewidth=0,
+            label=chain_label(chain),
         )
-        axes.spines["left"].set_visible(False)
-        axes.set_xlim(0, 1)
-        axes.set_ylim(0, chains * step)
-
-    return paint
+        axes.axhline(base + 1 / bins, color=INK, linewidth=0.6, dashes=(4, 3))
+    every = max(1, chains // 6)
+    axes.set_yticks(
+        [(chains - 1 - c) * step + 0.5 / bins for c in range(0, chains, every)],
+        [str(c + 1) for c in range(0, chains, every)],
+    )
+    axes.spines["left"].set_visible(False)
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, chains * step)
 
 
 def autocorrelations(draws: np.ndarray, lags: int = 50) -> np.ndarray:
@@ -231,16 +238,14 @@ def autocorrelations(draws: np.ndarray, lags: int = 50) -> np.ndarray:
         return np.nan_to_num(array_stats.autocorr(draws, axis=-1)[:, : lags + 1])
 
 
-def paint_autocorrelation(values: np.ndarray) -> Painter:
-    def paint(axes: Axes) -> None:
-        axes.axhline(0, color=FAINT, linewidth=0.6)
-        for chain, row in enumerate(values):
-            colour = SERIES[chain % len(SERIES)]
-            axes.plot(np.arange(len(row)), row, color=colour, linewidth=1.1, label=chain_label(chain))
-        axes.set_xlim(0, values.shape[1] - 1)
-        axes.set_ylim(min(-0.2, values.min() - 0.05), 1.02)
-
-    return paint
+@painter
+def paint_autocorrelation(axes: Axes, values: np.ndarray) -> None:
+    axes.axhline(0, color=FAINT, linewidth=0.6)
+    for chain, row in enumerate(values):
+        colour = SERIES[chain % len(SERIES)]
+        axes.plot(np.arange(len(row)), row, color=colour, linewidth=1.1, label=chain_label(chain))
+    axes.set_xlim(0, values.shape[1] - 1)
+    axes.set_ylim(min(-0.2, values.min() - 0.05), 1.02)
 
 
 def bandwidth(values: np.ndarray) -> float:
@@ -270,32 +275,31 @@ def density(
     return x, f / (len(values) * width * np.sqrt(2 * np.pi))
 
 
+@painter
 def paint_density(
+    axes: Axes,
     draws: np.ndarray,
     mean: float,
     low: float | None,
     high: float | None,
     bounds: tuple[float | None, float | None] = (None, None),
-) -> Painter:
-    def paint(axes: Axes) -> None:
-        every = thin_values(draws.reshape(-1), 2000)
-        width = bandwidth(every)  # of each chain as well: the density of all is then the mean of theirs
-        x, f = density(every, bounds=bounds, width=width)
-        if low is not None and high is not None:
-            inside = (x >= low) & (x <= high)
-            axes.fill_between(x[inside], f[inside], color=BAND, linewidth=0)
-        if len(draws) > 1:
-            for chain, values in enumerate(draws):
-                chain_density = density(thin_values(values, 500), 60, (x[0], x[-1]), bounds, width)
-                axes.plot(*chain_density, color=SERIES[chain % len(SERIES)], linewidth=0.7, label=chain_label(chain))
-        axes.plot(x, f, color=INK, linewidth=1.3, label="all chains" if len(draws) > 1 else None)
-        axes.axvline(mean, color=INK, linewidth=0.8, dashes=(4, 3))
-        axes.set_yticks([])
-        axes.spines["left"].set_visible(False)
-        axes.set_xlim(x[0], x[-1])
-        axes.set_ylim(0)
-
-    return paint
+) -> None:
+    every = thin_values(draws.reshape(-1), 2000)
+    width = bandwidth(every)  # of each chain as well: the density of all is then the mean of theirs
+    x, f = density(every, bounds=bounds, width=width)
+    if low is not None and high is not None:
+        inside = (x >= low) & (x <= high)
+        axes.fill_between(x[inside], f[inside], color=BAND, linewidth=0)
+    if len(draws) > 1:
+        for chain, values in enumerate(draws):
+            chain_density = density(thin_values(values, 500), 60, (x[0], x[-1]), bounds, width)
+            axes.plot(*chain_density, color=SERIES[chain % len(SERIES)], linewidth=0.7, label=chain_label(chain))
+    axes.plot(x, f, color=INK, linewidth=1.3, label="all chains" if len(draws) > 1 else None)
+    axes.axvline(mean, color=INK, linewidth=0.8, dashes=(4, 3))
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.set_xlim(x[0], x[-1])
+    axes.set_ylim(0)
 
 
 def thin_values(values: np.ndarray, most: int) -> np.ndarray:
@@ -305,18 +309,18 @@ def thin_values(values: np.ndarray, most: int) -> np.ndarray:
 # ------------------------------------------------------------------------------------------------ breeding values
 
 
-def paint_histogram(values: np.ndarray) -> Painter:
-    def paint(axes: Axes) -> None:
-        counts, edges = np.histogram(values, int(np.clip(2 * np.cbrt(len(values)), 8, 40)))
-        axes.stairs(counts, edges, fill=True, color=SERIES[0], linewidth=0)
-        axes.axvline(0, color=INK, linewidth=0.8, dashes=(4, 3))
-        axes.grid(axis="y")
-        axes.spines["left"].set_visible(False)
-
-    return paint
+@painter
+def paint_histogram(axes: Axes, values: np.ndarray) -> None:
+    counts, edges = np.histogram(values, int(np.clip(2 * np.cbrt(len(values)), 8, 40)))
+    axes.stairs(counts, edges, fill=True, color=SERIES[0], linewidth=0)
+    axes.axvline(0, color=INK, linewidth=0.8, dashes=(4, 3))
+    axes.grid(axis="y")
+    axes.spines["left"].set_visible(False)
 
 
+@painter
 def paint_by_year(
+    axes: Axes,
     years: np.ndarray,
     middle: np.ndarray,
     low: np.ndarray,
@@ -324,77 +328,65 @@ def paint_by_year(
     floor: float | None = None,
     ceiling: float | None = None,
     integer_years: bool = True,
-) -> Painter:
+) -> None:
     """A line with a band over the years; `floor` and `ceiling` bound the axis where the quantity itself is bounded.
 
     whole: they are whole numbers, and so are the ticks.
     """
-
-    def paint(axes: Axes) -> None:
-        axes.fill_between(years, low, high, color=BAND, linewidth=0)
-        axes.plot(
-            years, middle, color=SERIES[0], linewidth=1.5, marker="o" if len(years) < 30 else None, markersize=2.5
-        )
-        if floor is None and low.min() < 0 < high.max():
-            axes.axhline(0, color=FAINT, linewidth=0.6)
-        axes.xaxis.set_major_locator(MaxNLocator(5, integer=integer_years))
-        axes.grid(axis="y")
-        axes.spines["left"].set_visible(False)
-        if floor is not None or ceiling is not None:
-            axes.set_ylim(floor, ceiling)
-
-    return paint
+    axes.fill_between(years, low, high, color=BAND, linewidth=0)
+    axes.plot(years, middle, color=SERIES[0], linewidth=1.5, marker="o" if len(years) < 30 else None, markersize=2.5)
+    if floor is None and low.min() < 0 < high.max():
+        axes.axhline(0, color=FAINT, linewidth=0.6)
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=integer_years))
+    axes.grid(axis="y")
+    axes.spines["left"].set_visible(False)
+    if floor is not None or ceiling is not None:
+        axes.set_ylim(floor, ceiling)
 
 
 # ------------------------------------------------------------------------------------------------ categories
 
 
-def paint_categories(mean: float, sd: float, thresholds: Sequence[float]) -> Painter:
+@painter
+def paint_categories(axes: Axes, mean: float, sd: float, thresholds: Sequence[float]) -> None:
     """The normal density of a liability, the area of each category in a colour of its own, a line at each threshold."""
-
-    def paint(axes: Axes) -> None:
-        ends = [min(mean - 3.5 * sd, thresholds[0] - 0.3 * sd), max(mean + 3.5 * sd, thresholds[-1] + 0.3 * sd)]
-        edges = [ends[0], *thresholds, ends[1]]
-        normal = lambda x: np.exp(-0.5 * ((x - mean) / sd) ** 2)
-        for k, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
-            x = np.linspace(low, high, 80)
-            colour = SERIES[k % len(SERIES)]
-            axes.fill_between(x, normal(x), color=colour, alpha=0.55, linewidth=0, label=f"category {k + 1}")
-        x = np.linspace(ends[0], ends[1], 200)
-        axes.plot(x, normal(x), color=INK, linewidth=1.2)
-        for t in thresholds:
-            axes.axvline(t, color=INK, linewidth=0.8, dashes=(4, 3))
-        axes.set_yticks([])
-        axes.spines["left"].set_visible(False)
-        axes.set_xlim(*ends)
-        axes.set_ylim(0)
-
-    return paint
+    ends = [min(mean - 3.5 * sd, thresholds[0] - 0.3 * sd), max(mean + 3.5 * sd, thresholds[-1] + 0.3 * sd)]
+    edges = [ends[0], *thresholds, ends[1]]
+    normal = lambda x: np.exp(-0.5 * ((x - mean) / sd) ** 2)
+    for k, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+        x = np.linspace(low, high, 80)
+        colour = SERIES[k % len(SERIES)]
+        axes.fill_between(x, normal(x), color=colour, alpha=0.55, linewidth=0, label=f"category {k + 1}")
+    x = np.linspace(ends[0], ends[1], 200)
+    axes.plot(x, normal(x), color=INK, linewidth=1.2)
+    for t in thresholds:
+        axes.axvline(t, color=INK, linewidth=0.8, dashes=(4, 3))
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.set_xlim(*ends)
+    axes.set_ylim(0)
 
 
+@painter
 def paint_observed(
-    observed: np.ndarray, predicted: np.ndarray, low: np.ndarray, high: np.ndarray, first: int = 0
-) -> Painter:
+    axes: Axes, observed: np.ndarray, predicted: np.ndarray, low: np.ndarray, high: np.ndarray, first: int = 0
+) -> None:
     """Classes side by side, (classes, columns): intervals of what is predicted, a tick at its mean, dots observed.
 
     first: number of the colour of the first column.
     """
     classes, columns = observed.shape
-
-    def paint(axes: Axes) -> None:
-        for k in range(columns):
-            x = np.arange(classes) + (k - (columns - 1) / 2) * 0.7 / columns
-            colour = SERIES[(first + k) % len(SERIES)]
-            axes.vlines(x, low[:, k], high[:, k], color=colour, linewidth=3.5, alpha=0.45)
-            axes.plot(x, predicted[:, k], "_", color=colour, markersize=7, markeredgewidth=1.4)
-            axes.plot(x, observed[:, k], "o", color=INK, markersize=2.8)
-        axes.set_xticks(range(classes), [str(i + 1) for i in range(classes)])
-        axes.set_xlim(-0.6, classes - 0.4)
-        axes.set_ylim(bottom=0)
-        axes.grid(axis="y")
-        axes.spines["left"].set_visible(False)
-
-    return paint
+    for k in range(columns):
+        x = np.arange(classes) + (k - (columns - 1) / 2) * 0.7 / columns
+        colour = SERIES[(first + k) % len(SERIES)]
+        axes.vlines(x, low[:, k], high[:, k], color=colour, linewidth=3.5, alpha=0.45)
+        axes.plot(x, predicted[:, k], "_", color=colour, markersize=7, markeredgewidth=1.4)
+        axes.plot(x, observed[:, k], "o", color=INK, markersize=2.8)
+    axes.set_xticks(range(classes), [str(i + 1) for i in range(classes)])
+    axes.set_xlim(-0.6, classes - 0.4)
+    axes.set_ylim(bottom=0)
+    axes.grid(axis="y")
+    axes.spines["left"].set_visible(False)
 
 
 # ------------------------------------------------------------------------------------------------ the genome
@@ -410,34 +402,32 @@ def highest_and_some(values: np.ndarray, most: int = GENOME_POINTS) -> np.ndarra
     return np.sort(np.concatenate([order[: most // 2], even]))
 
 
+@painter
 def paint_along_genome(
+    axes: Axes,
     at: np.ndarray,
     values: np.ndarray,
     chromosome: np.ndarray,
     ticks: Sequence[tuple[float, str]],
     ceiling: bool = False,
     stems: bool = False,
-) -> Painter:
+) -> None:
     """Points, or stems, in two colours by turns; chromosome (n,) int counts up. ceiling: values are probabilities."""
-
-    def paint(axes: Axes) -> None:
-        shown = highest_and_some(np.nan_to_num(values))
-        for turn in (0, 1):
-            positions = shown[chromosome[shown] % 2 == turn]
-            if stems:
-                axes.vlines(at[positions], 0, values[positions], color=SERIES[turn], linewidth=1.2)
-            else:
-                axes.plot(at[positions], values[positions], "o", color=SERIES[turn], markersize=1.8, markeredgewidth=0)
-        span = max(float(at.max() - at.min()), 1.0)
-        axes.set_xlim(at.min() - 0.01 * span, at.max() + 0.01 * span)
-        axes.set_ylim(0, 1.02 if ceiling else None)
-        if len(ticks) > 1:
-            axes.set_xticks([x for x, _ in ticks], _spaced_labels(ticks, span))
-            axes.tick_params(axis="x", length=0)
-        axes.grid(axis="y")
-        axes.spines["left"].set_visible(False)
-
-    return paint
+    shown = highest_and_some(np.nan_to_num(values))
+    for turn in (0, 1):
+        positions = shown[chromosome[shown] % 2 == turn]
+        if stems:
+            axes.vlines(at[positions], 0, values[positions], color=SERIES[turn], linewidth=1.2)
+        else:
+            axes.plot(at[positions], values[positions], "o", color=SERIES[turn], markersize=1.8, markeredgewidth=0)
+    span = max(float(at.max() - at.min()), 1.0)
+    axes.set_xlim(at.min() - 0.01 * span, at.max() + 0.01 * span)
+    axes.set_ylim(0, 1.02 if ceiling else None)
+    if len(ticks) > 1:
+        axes.set_xticks([x for x, _ in ticks], _spaced_labels(ticks, span))
+        axes.tick_params(axis="x", length=0)
+    axes.grid(axis="y")
+    axes.spines["left"].set_visible(False)
 
 
 def _spaced_labels(ticks: Sequence[tuple[float, str]], span: float) -> list[str]:
@@ -450,18 +440,15 @@ def _spaced_labels(ticks: Sequence[tuple[float, str]], span: float) -> list[str]
     return out
 
 
-def paint_in_order(values: np.ndarray) -> Painter:
+@painter
+def paint_in_order(axes: Axes, values: np.ndarray) -> None:
     """values (n,) of 0 or more, the largest first."""
-
-    def paint(axes: Axes) -> None:
-        n = np.arange(1, len(values) + 1)
-        axes.fill_between(n, values, color=BAND, linewidth=0)
-        axes.plot(n, values, color=SERIES[0], linewidth=1.5)
-        axes.set_ylim(0)
-        axes.grid(axis="y")
-        axes.spines["left"].set_visible(False)
-
-    return paint
+    n = np.arange(1, len(values) + 1)
+    axes.fill_between(n, values, color=BAND, linewidth=0)
+    axes.plot(n, values, color=SERIES[0], linewidth=1.5)
+    axes.set_ylim(0)
+    axes.grid(axis="y")
+    axes.spines["left"].set_visible(False)
 
 
 def _paint_points(axes: Axes, x: np.ndarray, y: np.ndarray, size: float, alpha: float) -> None:
@@ -469,130 +456,108 @@ def _paint_points(axes: Axes, x: np.ndarray, y: np.ndarray, size: float, alpha: 
     axes.plot(x, y, "o", color=SERIES[0], markersize=size, alpha=alpha, markeredgewidth=0)
 
 
-def paint_cloud(x: np.ndarray, y: np.ndarray) -> Painter:
+@painter
+def paint_cloud(axes: Axes, x: np.ndarray, y: np.ndarray) -> None:
     """Points on one scale in both directions; of more than CLOUD_POINTS an even sample."""
-
-    def paint(axes: Axes) -> None:
-        _paint_points(axes, x, y, 1.8, 0.6)
-        axes.axhline(0, color=FAINT, linewidth=0.6)
-        axes.axvline(0, color=FAINT, linewidth=0.6)
-        axes.set_aspect("equal", adjustable="datalim")
-        axes.grid()
-
-    return paint
+    _paint_points(axes, x, y, 1.8, 0.6)
+    axes.axhline(0, color=FAINT, linewidth=0.6)
+    axes.axvline(0, color=FAINT, linewidth=0.6)
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.grid()
 
 
-def paint_labelled(x: np.ndarray, y: np.ndarray, labels: Sequence[str]) -> Painter:
+@painter
+def paint_labelled(axes: Axes, x: np.ndarray, y: np.ndarray, labels: Sequence[str]) -> None:
     """Points, the first of which have labels; of more than CLOUD_POINTS an even sample."""
-
-    def paint(axes: Axes) -> None:
-        _paint_points(axes, x, y, 2.2, 0.6)
-        for label, at, height in zip(labels, x, y, strict=False):
-            axes.annotate(label, (at, height), (0, 3), textcoords="offset points", ha="center", fontsize=6, color=INK)
-        axes.set_ylim(bottom=0, top=1.15 * float(y.max() or 1.0))
-        axes.margins(x=0.08)
-        axes.grid()
-
-    return paint
+    _paint_points(axes, x, y, 2.2, 0.6)
+    for label, at, height in zip(labels, x, y, strict=False):
+        axes.annotate(label, (at, height), (0, 3), textcoords="offset points", ha="center", fontsize=6, color=INK)
+    axes.set_ylim(bottom=0, top=1.15 * float(y.max() or 1.0))
+    axes.margins(x=0.08)
+    axes.grid()
 
 
-def paint_heat_map(K: np.ndarray, low: float, high: float) -> Painter:
+@painter
+def paint_heat_map(axes: Axes, K: np.ndarray, low: float, high: float) -> None:
     """A square matrix as shades of one colour, darkest from `high` on."""
-
-    def paint(axes: Axes) -> None:
-        axes.imshow(K, cmap="Blues", vmin=low, vmax=max(high, low + 1e-9), interpolation="nearest")
-        axes.set_xticks([])
-        axes.set_yticks([])
-
-    return paint
+    axes.imshow(K, cmap="Blues", vmin=low, vmax=max(high, low + 1e-9), interpolation="nearest")
+    axes.set_xticks([])
+    axes.set_yticks([])
 
 
 # ------------------------------------------------------------------------------------------------ field trials
 
 
-def paint_plots(values: np.ndarray, first_row: int, first_column: int, limit: float, is_empty: np.ndarray) -> Painter:
+@painter
+def paint_plots(
+    axes: Axes, values: np.ndarray, first_row: int, first_column: int, limit: float, is_empty: np.ndarray
+) -> None:
     """The plots of a trial (rows, columns) as shades from -limit (red) to limit (blue); a dot: a plot that is empty.
 
     Rows run from below. NaN: no plot.
     """
     rows, columns = values.shape
     extent = (first_column - 0.5, first_column + columns - 0.5, first_row - 0.5, first_row + rows - 0.5)
-
-    def paint(axes: Axes) -> None:
-        settings: dict[str, Any] = {"origin": "lower", "extent": extent, "aspect": "auto", "interpolation": "nearest"}
-        axes.imshow(values, cmap="RdBu", vmin=-limit, vmax=limit, **settings)
-        row, column = np.nonzero(is_empty)
-        if row.size:
-            size = float(np.clip(60.0 / max(rows, columns), 0.5, 2.0))
-            at = column + first_column, row + first_row
-            axes.plot(*at, "o", color=INK, markersize=size, markeredgewidth=0, label="plots without a record")
-        axes.set_xlim(*extent[:2])
-        axes.set_ylim(*extent[2:])
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_locator(MaxNLocator(5, integer=True))
-
-    return paint
+    settings: dict[str, Any] = {"origin": "lower", "extent": extent, "aspect": "auto", "interpolation": "nearest"}
+    axes.imshow(values, cmap="RdBu", vmin=-limit, vmax=limit, **settings)
+    row, column = np.nonzero(is_empty)
+    if row.size:
+        size = float(np.clip(60.0 / max(rows, columns), 0.5, 2.0))
+        at = column + first_column, row + first_row
+        axes.plot(*at, "o", color=INK, markersize=size, markeredgewidth=0, label="plots without a record")
+    axes.set_xlim(*extent[:2])
+    axes.set_ylim(*extent[2:])
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(5, integer=True))
 
 
-def paint_semivariances(values: np.ndarray) -> Painter:
+@painter
+def paint_semivariances(axes: Axes, values: np.ndarray) -> None:
     """Semivariances (rows apart, columns apart) as shades of one colour, darkest the largest; NaN: none."""
     rows, columns = values.shape
     extent = (-0.5, columns - 0.5, -0.5, rows - 0.5)
-
-    def paint(axes: Axes) -> None:
-        settings: dict[str, Any] = {"origin": "lower", "extent": extent, "aspect": "auto", "interpolation": "nearest"}
-        axes.imshow(values, cmap="Blues", vmin=0.0, vmax=float(np.nanmax(values)) or 1.0, **settings)
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_locator(MaxNLocator(5, integer=True))
-
-    return paint
+    settings: dict[str, Any] = {"origin": "lower", "extent": extent, "aspect": "auto", "interpolation": "nearest"}
+    axes.imshow(values, cmap="Blues", vmin=0.0, vmax=float(np.nanmax(values)) or 1.0, **settings)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(5, integer=True))
 
 
-def paint_lines(lines: Sequence[tuple[str, np.ndarray, np.ndarray]]) -> Painter:
+@painter
+def paint_lines(axes: Axes, lines: Sequence[tuple[str, np.ndarray, np.ndarray]]) -> None:
     """Points joined by a line for each (name, x, y), x whole numbers and y from 0."""
-
-    def paint(axes: Axes) -> None:
-        for n, (name, x, y) in enumerate(lines):
-            axes.plot(x, y, color=SERIES[n % len(SERIES)], linewidth=1.3, marker="o", markersize=2.5, label=name)
-        axes.set_ylim(0)
-        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-        axes.grid(axis="y")
-        axes.spines["left"].set_visible(False)
-
-    return paint
+    for n, (name, x, y) in enumerate(lines):
+        axes.plot(x, y, color=SERIES[n % len(SERIES)], linewidth=1.3, marker="o", markersize=2.5, label=name)
+    axes.set_ylim(0)
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.grid(axis="y")
+    axes.spines["left"].set_visible(False)
 
 
 # ------------------------------------------------------------------------------------------------ several runs
 
 
+@painter
 def paint_intervals(
-    means: Sequence[float | None], lows: Sequence[float | None], highs: Sequence[float | None]
-) -> Painter:
+    axes: Axes, means: Sequence[float | None], lows: Sequence[float | None], highs: Sequence[float | None]
+) -> None:
     """One row per run: its mean, and its interval where there is one; None: the run does not have the parameter."""
-
-    def paint(axes: Axes) -> None:
-        n = len(means)
-        for i, (mean, low, high) in enumerate(zip(means, lows, highs, strict=True)):
-            colour = SERIES[i % len(SERIES)]
-            if low is not None and high is not None:
-                axes.plot([low, high], [n - i, n - i], color=colour, linewidth=2)
-            if mean is not None:
-                axes.plot([mean], [n - i], "o", color=colour, markersize=5)
-        axes.set_ylim(0.4, n + 0.6)
-        axes.set_yticks(range(n, 0, -1), [str(i + 1) for i in range(n)])
-        axes.grid(axis="x")
-        axes.spines["left"].set_visible(False)
-
-    return paint
+    n = len(means)
+    for i, (mean, low, high) in enumerate(zip(means, lows, highs, strict=True)):
+        colour = SERIES[i % len(SERIES)]
+        if low is not None and high is not None:
+            axes.plot([low, high], [n - i, n - i], color=colour, linewidth=2)
+        if mean is not None:
+            axes.plot([mean], [n - i], "o", color=colour, markersize=5)
+    axes.set_ylim(0.4, n + 0.6)
+    axes.set_yticks(range(n, 0, -1), [str(i + 1) for i in range(n)])
+    axes.grid(axis="x")
+    axes.spines["left"].set_visible(False)
 
 
-def paint_scatter(x: np.ndarray, y: np.ndarray) -> Painter:
+@painter
+def paint_scatter(axes: Axes, x: np.ndarray, y: np.ndarray) -> None:
     """Points of two runs with the line of equality; of more than CLOUD_POINTS an even sample."""
-
-    def paint(axes: Axes) -> None:
-        ends = [min(x.min(), y.min()), max(x.max(), y.max())]
-        axes.plot(ends, ends, color=INK, linewidth=0.8, dashes=(4, 3))
-        _paint_points(axes, x, y, 1.6, 0.5)
-        axes.grid()
-
-    return paint
+    ends = [min(x.min(), y.min()), max(x.max(), y.max())]
+    axes.plot(ends, ends, color=INK, linewidth=0.8, dashes=(4, 3))
+    _paint_points(axes, x, y, 1.6, 0.5)
+    axes.grid()

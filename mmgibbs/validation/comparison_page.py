@@ -172,15 +172,12 @@ def fold_figures(comparison: Comparison, figures: plots.Figures) -> list[tuple[s
     return out
 
 
-def paint_folds(values: np.ndarray, names: list[str]) -> plots.Painter:
+@plots.painter
+def paint_folds(axes: Axes, values: np.ndarray, names: list[str]) -> None:
     """values (analyses, folds)."""
-
-    def paint(axes: Axes) -> None:
-        x = np.arange(len(names))
-        axes.plot(x, values, "o-", color=plots.SERIES[0], linewidth=0.8, markersize=2.5, alpha=0.5)
-        axes.plot(x, values.mean(axis=1), "o-", color=plots.SERIES[1], linewidth=1.8, markersize=4)
-        axes.set_xticks(x, names)
-        axes.set_xlim(-0.4, len(names) - 0.6)
-        axes.grid()
-
-    return paint
+    x = np.arange(len(names))
+    axes.plot(x, values, "o-", color=plots.SERIES[0], linewidth=0.8, markersize=2.5, alpha=0.5)
+    axes.plot(x, values.mean(axis=1), "o-", color=plots.SERIES[1], linewidth=1.8, markersize=4)
+    axes.set_xticks(x, names)
+    axes.set_xlim(-0.4, len(names) - 0.6)
+    axes.grid()

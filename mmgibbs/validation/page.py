@@ -238,18 +238,15 @@ def calibration(figures: plots.Figures, name: str, p: np.ndarray, y: np.ndarray)
     return name, svg, caption
 
 
-def paint_calibration(curve: np.ndarray) -> plots.Painter:
+@plots.painter
+def paint_calibration(axes: Axes, curve: np.ndarray) -> None:
     """The line of equality, dashed; intervals about it, and the observed shares, joined."""
-
-    def paint(axes: Axes) -> None:
-        x, y, low, high, _ = curve.T
-        ends = [min(x.min(), y.min(), low.min()), max(x.max(), y.max(), high.max())]
-        axes.plot(ends, ends, color=plots.INK, linewidth=0.8, dashes=(4, 3))
-        axes.vlines(x, low, high, color=plots.SERIES[0], linewidth=3.5, alpha=0.45)
-        axes.plot(x, y, "o-", color=plots.SERIES[1], linewidth=1.2, markersize=3.5)
-        axes.grid()
-
-    return paint
+    x, y, low, high, _ = curve.T
+    ends = [min(x.min(), y.min(), low.min()), max(x.max(), y.max(), high.max())]
+    axes.plot(ends, ends, color=plots.INK, linewidth=0.8, dashes=(4, 3))
+    axes.vlines(x, low, high, color=plots.SERIES[0], linewidth=3.5, alpha=0.45)
+    axes.plot(x, y, "o-", color=plots.SERIES[1], linewidth=1.2, markersize=3.5)
+    axes.grid()
 
 
 def every_drawn(points: int) -> int:
@@ -257,15 +254,12 @@ def every_drawn(points: int) -> int:
     return max(1, -(-points // MOST_POINTS))
 
 
-def paint_regression(x: np.ndarray, y: np.ndarray, slope: float | None) -> plots.Painter:
+@plots.painter
+def paint_regression(axes: Axes, x: np.ndarray, y: np.ndarray, slope: float | None) -> None:
     """Points, of many an even sample; the line of equality, dashed, and the regression of y on x."""
-
-    def paint(axes: Axes) -> None:
-        every, ends = slice(None, None, every_drawn(len(x))), np.array([x.min(), x.max()])
-        axes.plot(x[every], y[every], "o", color=plots.SERIES[0], markersize=1.6, alpha=0.5, markeredgewidth=0)
-        axes.plot(ends, ends, color=plots.INK, linewidth=0.8, dashes=(4, 3))
-        if slope is not None:
-            axes.plot(ends, y.mean() + slope * (ends - x.mean()), color=plots.SERIES[1], linewidth=1.6)
-        axes.grid()
-
-    return paint
+    every, ends = slice(None, None, every_drawn(len(x))), np.array([x.min(), x.max()])
+    axes.plot(x[every], y[every], "o", color=plots.SERIES[0], markersize=1.6, alpha=0.5, markeredgewidth=0)
+    axes.plot(ends, ends, color=plots.INK, linewidth=0.8, dashes=(4, 3))
+    if slope is not None:
+        axes.plot(ends, y.mean() + slope * (ends - x.mean()), color=plots.SERIES[1], linewidth=1.6)
+    axes.grid()
