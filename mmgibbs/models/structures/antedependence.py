@@ -27,7 +27,7 @@ PRIOR_RATIO = 2.0  # standard deviation of a regression, in ratios of the scales
 
 @dataclass(frozen=True)
 class Antedependence(Structure):
-    """phi = (log sd of e_j, one for each component or one for all; b_2 ... b_k)."""
+    """Ante-dependence: phi = (log sd of e_j, one for each component or one for all; b_2 ... b_k)."""
 
     kind: ClassVar[str] = "antedependence"
     meaning: ClassVar[str] = "each component is a regression on the one before it"
@@ -57,14 +57,14 @@ class Antedependence(Structure):
         return np.ones(self.n_sd + self.k - 1, bool)
 
     def _path(self, phi: np.ndarray) -> np.ndarray:
-        """(k, k) A: A_ij = b_(j+1) ... b_i below the diagonal."""
+        """Compute A (k, k), whose elements below the diagonal are A_ij = b_(j+1) ... b_i."""
         A = np.eye(self.k)
         for j in range(1, self.k):
             A[j] += phi[self.n_sd + j - 1] * A[j - 1]
         return A
 
     def _factor(self, phi: np.ndarray) -> np.ndarray:
-        """(k, k) A diag(sd)."""
+        """Compute A diag(sd) (k, k)."""
         return self._path(phi) * np.broadcast_to(np.exp(phi[: self.n_sd]), self.k)
 
     def matrix(self, phi: np.ndarray) -> np.ndarray:
@@ -94,7 +94,7 @@ class Antedependence(Structure):
         return np.concatenate([phi[: self.n_sd] + np.log(scale[: self.n_sd]), phi[self.n_sd :] * ratio])
 
     def log_jacobian(self, scale: np.ndarray) -> float:
-        """Each b_j is multiplied by scale_j / scale_(j-1)."""
+        """Compute log |d phi / d scale|: each b_j is multiplied by scale_j / scale_(j-1)."""
         of_b = np.log(scale[-1] / scale[0])
         return float(of_b - np.sum(np.log(scale[: self.n_sd])))
 

@@ -33,7 +33,7 @@ MAX_LOGIT = 11.5  # of the share of its range that REML gives to rho: a hundred 
 
 @dataclass(frozen=True)
 class Correlated(Structure):
-    """phi = (log sd of each component or of all, x), rho = low + (high - low) / (1 + exp(-x))."""
+    """One correlation: phi = (log sd of each component or of all, x), rho = low + (high - low) / (1 + exp(-x))."""
 
     k: int
     equal: bool
@@ -46,7 +46,7 @@ class Correlated(Structure):
 
     @classmethod
     def simplify(cls, form: StructureForm) -> StructureForm:
-        """Two components of one variance have one correlation, whatever the kind."""
+        """Return compound symmetry for two components with equal variances, which every such kind is there."""
         if form.k == 2 and form.equal:
             return StructureForm(CompoundSymmetry.kind, 2, equal=True)
         return super().simplify(form)
@@ -70,10 +70,10 @@ class Correlated(Structure):
 
     @abstractmethod
     def correlations(self, rho: float) -> tuple[np.ndarray, np.ndarray]:
-        """C(rho) and dC/drho, (k, k) each."""
+        """Compute C(rho) and dC/drho, (k, k) each."""
 
     def rho(self, phi: np.ndarray) -> np.ndarray:
-        """Of draws (..., p)."""
+        """Compute rho (...,) of draws (..., p)."""
         low, high = self.bounds
         with np.errstate(over="ignore"):  # far below 0 it is the lower bound
             return low + (high - low) / (1 + np.exp(-phi[..., -1]))
@@ -111,7 +111,7 @@ class Correlated(Structure):
         return phi + np.append(np.log(scale[: self.n_sd]), 0.0)
 
     def log_jacobian(self, scale: np.ndarray) -> float:
-        """Of x -> x, log sd -> log sd + log scale."""
+        """Compute log |d phi / d scale|: log sd becomes log sd + log scale, and x stays."""
         return -float(np.sum(np.log(scale[: self.n_sd])))
 
     def log_prior(self, phi: np.ndarray) -> float:
@@ -159,7 +159,7 @@ class CompoundSymmetry(Correlated):
 
     @classmethod
     def is_nested(cls, form: StructureForm, larger: type[Structure], other: StructureForm, rho: float | None) -> bool:
-        """A correlation above 0 is one common factor: D C(rho) D = rho d d' + (1 - rho) D^2."""
+        """Return whether rho > 0, which is one common factor: D C(rho) D = rho d d' + (1 - rho) D^2."""
         if "factors" in larger.key_names:
             return rho is not None and rho > 0
         return super().is_nested(form, larger, other, rho)
@@ -196,7 +196,7 @@ class Autoregressive(Correlated):
 
     @classmethod
     def is_nested(cls, form: StructureForm, larger: type[Structure], other: StructureForm, rho: float | None) -> bool:
-        """In ante-dependence with regressions rho d_j / d_(j-1)."""
+        """Return true of ante-dependence with free variances, whose regressions are then rho d_j / d_(j-1)."""
         if other.kind == "antedependence":
             return not other.equal
         return super().is_nested(form, larger, other, rho)
@@ -207,13 +207,13 @@ class Autoregressive(Correlated):
 
     @cached_property
     def _lag(self) -> np.ndarray:
-        """(k, k) distances in mean distances of neighbours."""
+        """Distances (k, k) of components, in mean distances of neighbours."""
         at = np.arange(self.k) if self.positions is None else np.array(self.positions) / self._mean_gap
         return np.abs(np.subtract.outer(at, at))
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Of the correlation over the mean distance; a negative one has no power that is no whole number."""
+        """Bounds of the correlation over the mean distance; a negative one has powers of whole numbers alone."""
         return (-MAX_AR1 if self.positions is None else 1 - MAX_AR1, MAX_AR1)
 
     def correlations(self, rho: float) -> tuple[np.ndarray, np.ndarray]:
@@ -221,5 +221,5 @@ class Autoregressive(Correlated):
         return rho**lag, lag * rho ** np.where(lag > 0, lag - 1, 0)
 
     def named(self, phi: np.ndarray, labels: tuple[str, ...]) -> Mapping[str, np.ndarray]:
-        """The correlation over a distance of 1."""
+        """Compute the correlation over a distance of 1."""
         return {"rho": self.rho(phi) ** (1 / self._mean_gap) if self.positions is not None else self.rho(phi)}

@@ -46,7 +46,10 @@ ROUNDS_OF_FACTORS = 10  # 0.1 ms each; scores and loadings determine each other 
 
 @dataclass(frozen=True)
 class FactorAnalytic(WithLoadings):
-    """phi = (loadings, row by row; log sd of the specific effects, one for each component or one for all)."""
+    """Common factors beside specific effects.
+
+    phi = (loadings, row by row; log sd of the specific effects, one for each component or one for all).
+    """
 
     kind: ClassVar[str] = "factor_analytic"
     meaning: ClassVar[str] = "few common factors and a specific variance of each component"
@@ -104,12 +107,12 @@ class FactorAnalytic(WithLoadings):
         return np.append(np.tri(self.k, self.factors, dtype=bool).ravel(), np.ones(self.n_sd, bool))
 
     def specific(self, phi: np.ndarray) -> np.ndarray:
-        """(..., k) the diagonal of Psi."""
+        """Compute the diagonal (..., k) of Psi."""
         psi = np.exp(2 * phi[..., self.n_loadings : self.n_loadings + self.n_sd])
         return np.broadcast_to(psi, (*phi.shape[:-1], self.k))
 
     def phi(self, L: np.ndarray, psi: np.ndarray) -> np.ndarray:
-        """(p,)"""
+        """Join loadings (k, f) and specific variances (k,) to the parameters (p,)."""
         return np.append(L.ravel(), 0.5 * np.log(psi[: self.n_sd]))
 
     def matrix(self, phi: np.ndarray) -> np.ndarray:
@@ -125,11 +128,11 @@ class FactorAnalytic(WithLoadings):
         return out
 
     def prior_sd(self, phi: np.ndarray) -> np.ndarray:
-        """(k, f) prior standard deviation of each loading."""
+        """Return the prior standard deviation (k, f) of each loading."""
         return np.repeat(self.loading_sd[:, None], self.factors, axis=1)
 
     def start(self, C: np.ndarray) -> np.ndarray:
-        """The leading eigenvectors of C, turned so that nothing is above the diagonal of L."""
+        """Start from the leading eigenvectors of C, rotated so that nothing is above the diagonal of L."""
         values, vectors = np.linalg.eigh(C)
         order = np.argsort(values)[::-1][: self.factors]
         common = np.maximum(values[order] - values[order].min() * 0.5, 0.05 * values.max())
@@ -141,7 +144,7 @@ class FactorAnalytic(WithLoadings):
         return self.phi(self.loadings(phi) * scale[:, None], self.specific(phi) * scale**2)
 
     def log_jacobian(self, scale: np.ndarray) -> float:
-        """Each loading of component j is multiplied by scale_j."""
+        """Compute log |d phi / d scale|: each loading of component j is multiplied by scale_j."""
         return float(self.factors * np.sum(np.log(scale)) - np.sum(np.log(scale[: self.n_sd])))
 
     def log_prior(self, phi: np.ndarray) -> float:
@@ -159,7 +162,7 @@ class FactorAnalytic(WithLoadings):
         return np.append(np.full(self.n_loadings, -np.inf), of_sd)
 
     def named(self, phi: np.ndarray, labels: tuple[str, ...]) -> Mapping[str, np.ndarray]:
-        """Loadings on principal axes, specific variances, and the share of each variance that the factors explain."""
+        """Compute loadings on principal axes, specific variances, and shares of variances that the factors explain."""
         L, psi = principal_axes(self.loadings(phi)), self.specific(phi)
         common = np.sum(L**2, axis=-1)
         of_loadings = name_loadings(L, np.sum(common + psi, axis=-1), labels)
@@ -182,7 +185,7 @@ class FactorAnalytic(WithLoadings):
         return self.phi(L, self._draw_specific(squares, q, psi, rng))
 
     def _draw_specific(self, squares: np.ndarray, q: int, psi: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """(k,) psi_j given the sum of squares of d_j and a_j, its auxiliary variable, which is drawn before it."""
+        """Draw psi (k,) given the sum of squares of each d_j, after the auxiliary variable a_j of its prior."""
         nu, A, n = self.nu, self.sd_scale[: self.n_sd], self.n_sd
         sums, counts = (np.array([squares.sum()]), q * self.k) if self.equal else (squares, q)
         a = (nu / psi[:n] + 1 / A**2) / rng.standard_gamma((nu + 1) / 2, n)
@@ -193,7 +196,7 @@ class FactorAnalytic(WithLoadings):
 def _draw_sums_of_scores(
     L: np.ndarray, psi: np.ndarray, S: np.ndarray, q: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """F'F (f, f) and F'Theta (f, k), each with K^-1 between."""
+    """Draw F'F (f, f) and F'Theta (f, k), each with K^-1 between."""
     k, f = L.shape
     V = np.linalg.inv(np.eye(f) + L.T @ (L / psi[:, None]))
     B = (L / psi[:, None]) @ V
@@ -210,7 +213,7 @@ def _draw_sums_of_scores(
 def _draw_loadings(
     sd: np.ndarray, FF: np.ndarray, FT: np.ndarray, psi: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """(k, f) rows l_j ~ N(P^-1 F'theta_j / psi_j, P^-1), P = F'F / psi_j + diag(sd_j^-2); sd (k, f)."""
+    """Draw loadings (k, f): l_j ~ N(P^-1 F'theta_j / psi_j, P^-1), P = F'F / psi_j + diag(sd_j^-2); sd (k, f)."""
     k, f = sd.shape
     P = FF / psi[:, None, None] + np.eye(f) / sd[:, :, None] ** 2
     root = np.linalg.cholesky(P)

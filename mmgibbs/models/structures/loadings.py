@@ -10,7 +10,7 @@ from mmgibbs.models.structures.base import Structure, StructureForm
 
 
 class WithLoadings(Structure):
-    """phi begins with the loadings L (k, f), row by row."""
+    """A structure whose phi begins with the loadings L (k, f), row by row."""
 
     factors: int
     loading_sd: np.ndarray  # (k,) prior standard deviation of the loadings of each component
@@ -25,12 +25,12 @@ class WithLoadings(Structure):
         return [places[j:, j] for j in range(self.factors)]  # those above the diagonal stay at 0
 
     def loadings(self, phi: np.ndarray) -> np.ndarray:
-        """(..., k, f) L of draws (..., p)."""
+        """Return the loadings (..., k, f) of draws (..., p)."""
         return phi[..., : self.n_loadings].reshape(*phi.shape[:-1], self.k, self.factors)
 
     @classmethod
     def is_nested(cls, form: StructureForm, larger: type[Structure], other: StructureForm, rho: float | None) -> bool:
-        """In those that have as many common factors, or more."""
+        """Return whether the larger kind has as many common factors, or more."""
         return "factors" in larger.key_names and form.factors <= other.factors
 
 
@@ -40,7 +40,7 @@ def count_loadings(form: StructureForm) -> int:
 
 
 def differentiate_products(L: np.ndarray) -> np.ndarray:
-    """(k f, k, k) d L L' by each loading, row by row."""
+    """Compute the derivatives (k f, k, k) of L L' by each loading, row by row."""
     k, f = L.shape
     out = np.zeros((k * f, k, k))
     for i in range(k):
@@ -51,7 +51,7 @@ def differentiate_products(L: np.ndarray) -> np.ndarray:
 
 
 def lower_triangle(L: np.ndarray) -> np.ndarray:
-    """(k, f) the same L L' by loadings that are 0 above the diagonal."""
+    """Rotate loadings (k, f) to be 0 above the diagonal; L L' is unchanged."""
     k, f = L.shape
     Q, _ = np.linalg.qr(L[:f].T)
     turned = L @ Q
@@ -60,7 +60,7 @@ def lower_triangle(L: np.ndarray) -> np.ndarray:
 
 
 def principal_axes(L: np.ndarray) -> np.ndarray:
-    """(..., k, f) loadings turned so that the first factor explains most, the second most of the rest, and so on.
+    """Rotate loadings (..., k, f) so that the first factor explains most, the second most of the rest, and so on.
 
     The sign of a factor is free. In each draw it is the one nearer to the axis of the mean of L L' over all draws,
     whose loadings have a sum above 0: otherwise draws of both signs would average to 0.
@@ -75,8 +75,8 @@ def principal_axes(L: np.ndarray) -> np.ndarray:
 
 
 def name_loadings(L: np.ndarray, total: np.ndarray, labels: Sequence[str]) -> dict[str, np.ndarray]:
-    """Loadings on principal axes (..., k, f), and the shares of `total` (...,), the sum of all variances, that the
-    factors explain."""
+    """Name loadings on principal axes L (..., k, f), and the shares of `total` (...,), the sum of all variances, that
+    the factors explain."""
     factors = range(L.shape[-1])
     out = {f"loading[{label}:{j + 1}]": L[..., i, j] for j in factors for i, label in enumerate(labels)}
     return out | {f"explained[{j + 1}]": np.sum(L[..., j] ** 2, axis=-1) / total for j in factors}

@@ -31,7 +31,7 @@ MAX_SHARE_BESIDE_FACTORS = 1e-6  # of all variances together, by which rounding 
 
 @dataclass(frozen=True)
 class ReducedRank(WithLoadings):
-    """phi = the loadings, row by row."""
+    """Common factors alone: phi = the loadings, row by row."""
 
     kind: ClassVar[str] = "reduced_rank"
     meaning: ClassVar[str] = "few common factors alone"
@@ -91,7 +91,7 @@ class ReducedRank(WithLoadings):
         return differentiate_products(self.loadings(phi))
 
     def start(self, C: np.ndarray) -> np.ndarray:
-        """The nearest matrix of this rank; where C says nothing of correlations, waves over the components."""
+        """Start from the nearest matrix of this rank; where C has no correlations, from waves over the components."""
         if np.any(C[~np.eye(self.k, dtype=bool)]):
             L = factor_of_rank(C, self.factors)
         else:
@@ -110,13 +110,13 @@ class ReducedRank(WithLoadings):
         return np.repeat(sd, self.factors)
 
     def named(self, phi: np.ndarray, labels: tuple[str, ...]) -> Mapping[str, np.ndarray]:
-        """Loadings on principal axes, and what each factor explains of all variances together."""
+        """Compute loadings on principal axes, and the share of all variances that each factor explains."""
         L = principal_axes(self.loadings(phi))
         return name_loadings(L, np.sum(L**2, axis=(-1, -2)), labels)
 
 
 def _refuse_combinations(context: StructureContext) -> None:
-    """ModelError for what a matrix without an inverse cannot be combined with."""
+    """Raise ModelError where the model has something that a matrix without an inverse cannot be combined with."""
     design, term = context.design, context.term
     obstacle, remedy = None, "needed structure: factor_analytic or full, or a model without it"
     parameters = [t.name for t in design.terms if t.relationship.has_free_parameters]
@@ -136,13 +136,13 @@ def _refuse_combinations(context: StructureContext) -> None:
 
 
 def factor_of_rank(G: np.ndarray, rank: int) -> np.ndarray:
-    """(k, rank) L of the matrix L L' nearest to G (k, k): its leading eigenvectors, the largest first."""
+    """Compute L (k, rank) of the matrix L L' nearest to G (k, k), from its leading eigenvectors, the largest first."""
     values, vectors = np.linalg.eigh(G)
     return np.asarray(vectors[:, ::-1][:, :rank] * np.sqrt(np.maximum(values[::-1][:rank], 0.0)))
 
 
 def share_beside_factors(G: np.ndarray, rank: int) -> float:
-    """Share of all variances, each component in its own unit, that no matrix of this rank has."""
+    """Compute the share of all variances, each component in its own unit, that no matrix of this rank has."""
     sd = np.sqrt(np.diag(G))
     values = np.linalg.eigvalsh(G / sd[:, None] / sd)
     return float(np.sum(np.maximum(values[: len(G) - rank], 0.0)) / len(G))

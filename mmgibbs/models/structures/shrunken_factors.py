@@ -42,35 +42,37 @@ MAX_FACTORS = 10  # that may be active, however many components there are
 
 @dataclass(frozen=True)
 class ShrunkenFactors(FactorAnalytic):
-    """phi = (loadings, row by row; log sd of the specific effects; log theta of each factor; logit v of all but one).
+    """Common factors of which some are shrunk.
+
+    phi = (loadings, row by row; log sd of the specific effects; log theta of each factor; logit v of all but one).
 
     factors: H, of which H - 1 may be active.
     """
 
     @property
     def n_matrix(self) -> int:
-        """Parameters that G is a function of."""
+        """Number of parameters that G is a function of."""
         return self.n_loadings + self.n_sd
 
     @property
     def free(self) -> np.ndarray:
-        """What a start is fitted by: not theta and v, which G does not depend on."""
+        """Parameters that a start is fitted by: not theta and v, which G does not depend on."""
         return np.append(super().free, np.zeros(2 * self.factors - 1, bool))
 
     def theta(self, phi: np.ndarray) -> np.ndarray:
-        """(..., H)"""
+        """Return theta (..., H)."""
         return np.exp(phi[..., self.n_matrix : self.n_matrix + self.factors])
 
     def is_active(self, phi: np.ndarray) -> np.ndarray:
-        """(..., H) bool."""
+        """Return whether each factor is active (..., H)."""
         return phi[..., self.n_matrix : self.n_matrix + self.factors] != np.log(SPIKE)
 
     def sticks(self, phi: np.ndarray) -> np.ndarray:
-        """(H,) v, the last of them 1."""
+        """Return v (H,), the last of them 1."""
         return np.append(1.0 / (1.0 + np.exp(-phi[self.n_matrix + self.factors :])), 1.0)
 
     def join(self, of_matrix: np.ndarray, theta: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """(p,) phi; of_matrix: loadings and log sd; v (H,)."""
+        """Join phi (p,) from loadings and log sd (of_matrix), theta (H,) and v (H,)."""
         return np.concatenate([of_matrix, np.log(theta), np.log(v[:-1]) - np.log1p(-v[:-1])])
 
     def prior_sd(self, phi: np.ndarray) -> np.ndarray:
@@ -83,13 +85,16 @@ class ShrunkenFactors(FactorAnalytic):
         return np.append(super().rescaled(phi, scale), phi[self.n_matrix :])
 
     def log_prior(self, phi: np.ndarray) -> float:
-        """Of loadings and specific standard deviations, given theta."""
+        """Compute the log density of loadings and specific standard deviations, given theta."""
         of_loadings = -0.5 * np.sum((self.loadings(phi) / self.prior_sd(phi)) ** 2)
         log_sd = phi[self.n_loadings : self.n_matrix]
         return float(of_loadings) + log_half_t(log_sd, self.nu, self.sd_scale[: self.n_sd])
 
     def named(self, phi: np.ndarray, labels: tuple[str, ...]) -> Mapping[str, np.ndarray]:
-        """Loadings, specific variances and shares, and how many factors are active: `factors[2]` is 1 where it is 2."""
+        """Compute loadings, specific variances and shares, and how many factors are active.
+
+        `factors[2]` is 1 where it is 2.
+        """
         n = np.sum(self.is_active(phi), axis=-1)
         out = {"factors": n.astype(float)}
         out |= {f"factors[{j}]": (n == j).astype(float) for j in range(self.factors)}
@@ -101,7 +106,7 @@ class ShrunkenFactors(FactorAnalytic):
         return self.draw_number(S, q, drawn, rng)
 
     def draw_number(self, S: np.ndarray, q: int, phi: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """One draw of (theta, v) with the loadings."""
+        """Draw theta and v, and with them the loadings."""
         H, k = self.factors, self.k
         of_matrix, v = phi[: self.n_matrix].copy(), self.sticks(phi)
         log_omega = np.log(v) + np.append(0.0, np.cumsum(np.log1p(-v[:-1])))
@@ -132,24 +137,26 @@ class ShrunkenFactors(FactorAnalytic):
 
 
 def max_active_factors(k: int) -> int:
-    """How many factors may be active: as many as k components with specific variances determine, k f - f (f - 1) / 2 +
-    k <= k (k + 1) / 2, and MAX_FACTORS at most."""
+    """Return how many factors may be active, at most MAX_FACTORS.
+
+    k components with specific variances determine f factors where k f - f (f - 1) / 2 + k <= k (k + 1) / 2.
+    """
     determined = max(f for f in range(k) if k * f - f * (f - 1) // 2 + k <= k * (k + 1) // 2)
     return min(determined, MAX_FACTORS)
 
 
 def draw_index(p: np.ndarray, rng: np.random.Generator) -> int:
-    """An index with these probabilities, whose sum is 1."""
+    """Draw an index with these probabilities, whose sum is 1."""
     return min(int(np.searchsorted(np.cumsum(p), rng.random(), side="right")), len(p) - 1)
 
 
 def log_normal(square: float, k: int) -> float:
-    """Log density of N(0, SPIKE I) at x with x'x = square."""
+    """Compute the log density of N(0, SPIKE I) at x with x'x = square."""
     return float(-0.5 * (k * np.log(2 * np.pi * SPIKE) + square / SPIKE))
 
 
 def log_student(square: float, k: int) -> float:
-    """Log density of t with 2a degrees of freedom and scale b/a I at x with x'x = square."""
+    """Compute the log density of t with 2a degrees of freedom and scale b/a I at x with x'x = square."""
     a, b = SLAB_SHAPE, SLAB_RATE
     constant = lgamma(a + k / 2) - lgamma(a) - 0.5 * k * np.log(2 * np.pi * b)
     return float(constant - (a + k / 2) * np.log1p(square / (2 * b)))

@@ -14,7 +14,7 @@ from mmgibbs.models.structures.base import FULL, SMALLEST_SHARE, Structure, Stru
 
 @dataclass(frozen=True)
 class Unstructured(Structure):
-    """phi = (log of the diagonal of L, elements of L below it), G = L L'."""
+    """A full matrix: phi = (log of the diagonal of L, elements of L below it), G = L L'."""
 
     kind: ClassVar[str] = FULL
     key_names: ClassVar[frozenset[str]] = frozenset()
@@ -50,7 +50,7 @@ class Unstructured(Structure):
         return out
 
     def start(self, C: np.ndarray) -> np.ndarray:
-        """Of C itself, a positive definite matrix."""
+        """Return the parameters of C itself, which must be positive definite."""
         L = np.linalg.cholesky(C)
         return np.append(np.log(np.diag(L)), L[np.tril_indices(self.k, -1)])
 
