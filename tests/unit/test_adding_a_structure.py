@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from helpers.followed_pages import copy_source, follow, read_page, run_script
+from helpers.followed_pages import change, copy_source, follow, read_page, run_script
 from helpers.support import ROOT
 
 from mmgibbs.models.structures import STRUCTURES
@@ -46,14 +46,33 @@ SCRIPT = """
     assert "with one correlation of neighbours (moving average)" in page
     page = make_report(["reml_moving_average", "reml_full"]).read_text(encoding="utf-8")
     assert "line moving_average instead of full (2 parameters fewer)" in page
+    means = {}
+    for kind in ("reduced_rank", "also_singular"):
+        analysis |= {"output": {"directory": kind}, "variances": {"line": {"structure": kind}}}
+        means[kind] = mmgibbs.run(analysis, progress=False).summary["mean"]
+    assert means["reduced_rank"].equals(means["also_singular"])
     print("used")
+"""
+SINGULAR = """
+from mmgibbs.models.structures.reduced_rank import ReducedRank
+
+
+class AlsoSingular(ReducedRank):
+    kind = "also_singular"
 """
 
 
 @pytest.mark.slow
 def test_the_page_adds_a_structure_that_works(tmp_path):
+    """So does a structure without an inverse: nothing but its own file asks for its kind."""
     copy_source(tmp_path)
     assert follow(PAGE, tmp_path) == PAGE.count("<!-- ") == 3
+    structures = tmp_path / "mmgibbs" / "models" / "structures"
+    (structures / "singular.py").write_text(SINGULAR, encoding="utf-8")
+    registry = structures / "__init__.py"
+    change(
+        registry, "KINDS = (", "from mmgibbs.models.structures.singular import AlsoSingular\n\nKINDS = (AlsoSingular, "
+    )
     done = run_script(SCRIPT, tmp_path)
     assert done.returncode == 0 and done.stdout.endswith("used\n"), done.stderr
 
