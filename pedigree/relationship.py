@@ -353,7 +353,7 @@ def a_inverse_triplets(relatives: Relatives) -> tuple[np.ndarray, np.ndarray, np
 
 
 def a_inverse_times(relatives: Relatives, x: np.ndarray) -> np.ndarray:
-    """Multiply A^-1 by vectors, from the lists and without the matrix.
+    """Multiply A^-1 by vectors, from parents and 1/d, without the matrix.
 
     Parameters
     ----------
@@ -375,9 +375,11 @@ def a_inverse_times(relatives: Relatives, x: np.ndarray) -> np.ndarray:
     >>> a_inverse_times(relatives(sire, dam), np.array([0.0, 0.0, 1.0])).tolist()
     [-1.0, -1.0, 2.0]
     """
-    columns = as_columns(x, relatives.n_levels)
-    r = relatives
-    out = _a_inverse_times(r.sire, r.dam, r.dinv, r.progeny_ptr, r.progeny, r.mate, r.diagonal, columns)
+    columns, kin = as_columns(x, relatives.n_levels), relatives
+    out = np.zeros(columns.shape)
+    _add_a_inverse_times(kin.sire, kin.dam, kin.dinv, columns, out)
+    if kin.random_groups:
+        out[kin.n_animals :] += columns[kin.n_animals :]
     return out.reshape(np.shape(x))
 
 
@@ -390,27 +392,21 @@ def as_columns(x: np.ndarray, q: int) -> np.ndarray:
 
 
 @kernel
-def _a_inverse_times(sire, dam, dinv, progeny_ptr, progeny, mate, diagonal, x):
-    n, (q, k) = sire.size, x.shape
-    y = np.empty((q, k))
-    for level in range(q):
-        for c in range(k):
-            y[level, c] = diagonal[level] * x[level, c]
-        if level < n:
-            a = 0.5 * dinv[level]
-            for p in (sire[level], dam[level]):
-                if p >= 0:
-                    for c in range(k):
-                        y[level, c] -= a * x[p, c]
-        for e in range(progeny_ptr[level], progeny_ptr[level + 1]):
-            j, m = progeny[e], mate[e]
-            a = 0.5 * dinv[j]
-            for c in range(k):
-                y[level, c] -= a * x[j, c]
-            if m >= 0 and m != level:
-                for c in range(k):
-                    y[level, c] += 0.5 * a * x[m, c]
-    return y
+def _add_a_inverse_times(sire, dam, dinv, x, out):
+    """Add a (x_i - x_sire / 2 - x_dam / 2) to the row of each animal, and -1/2 of it to those of its parents."""
+    for i in range(sire.size):
+        s, d, a = sire[i], dam[i], dinv[i]
+        for c in range(x.shape[1]):
+            m = x[i, c]
+            if s >= 0:
+                m -= 0.5 * x[s, c]
+            if d >= 0:
+                m -= 0.5 * x[d, c]
+            out[i, c] += a * m
+            if s >= 0:
+                out[s, c] -= 0.5 * a * m
+            if d >= 0:
+                out[d, c] -= 0.5 * a * m
 
 
 def quadratic_form(relatives: Relatives, theta: np.ndarray) -> np.ndarray:
