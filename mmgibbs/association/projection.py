@@ -67,10 +67,9 @@ class Projection:
     @cached_property
     def scores(self) -> np.ndarray:
         """(animals, T) Z_t' P y, so that s_t = x' scores[:, t]."""
-        weighted = self.point.weigh(self.point.residuals[:, :, None])[:, :, 0]
         out = np.zeros((self.n_animals, self.design.n_traits))
         is_known = self._animal >= 0
-        np.add.at(out, self._animal[is_known], weighted[is_known])
+        np.add.at(out, self._animal[is_known], self.point.weighted_residuals[is_known])
         return out
 
     @cached_property

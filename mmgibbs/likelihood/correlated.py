@@ -22,33 +22,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import block_diag, csr_array, eye_array, hstack, kron
+from scipy.sparse import block_diag, csr_array, eye_array, hstack
 
-from mmgibbs.cholesky.factor import Factor, NotPositiveDefiniteError, analyse, factorise
-from mmgibbs.equations.base import layout
+from mmgibbs.cholesky.factor import analyse
 from mmgibbs.likelihood.base import Place, Source
-from mmgibbs.likelihood.coefficients import Blocks, equation_name, factorise_inverse, fill_ones, refuse_equation
+from mmgibbs.likelihood.coefficients import Blocks, factorise_inverse, fill_ones
 from mmgibbs.likelihood.incidence import Incidence
 from mmgibbs.likelihood.matrices import Variances
-from mmgibbs.likelihood.sparse import SparseLikelihood
+from mmgibbs.likelihood.sparse import SparseLikelihood, SparsePoint
 from mmgibbs.likelihood.working_variates import working_effects
-from mmgibbs.machine.threads import blas_threads
 from mmgibbs.models.covariance import full_block
 from mmgibbs.models.design import Design
 from mmgibbs.models.relationships.base import Relationship
 from mmgibbs.models.terms import Term
-
-
-class Pairs(NamedTuple):
-    """Elements of K^-1 of a term, and where those of C^-1 of two of its components are in the factor."""
-
-    a: int
-    b: int
-    kappa: np.ndarray  # (e,)
-    places: np.ndarray  # (e,) int64
 
 
 class CorrelatedLikelihood(SparseLikelihood):
@@ -61,17 +49,18 @@ class CorrelatedLikelihood(SparseLikelihood):
 
     def __init__(self, design: Design, of_terms: Sequence[Blocks | None]):
         super().__init__(design)
-        self.layout, self.groups = layout(design), design.correlated
+        self.groups = design.correlated
         sizes = [group.relationship.n_levels for group in self.groups]
         self.cuts = np.concatenate([[0], np.cumsum(sizes)])  # first cell of each group
-        self.incidence = Incidence(design)
         rows = np.concatenate([g.records * design.n_traits + g.trait for g in self.groups])
         self.cell = np.concatenate([first + g.cells for first, g in zip(self.cuts[:-1], self.groups, strict=True)])
         observation = np.full(self.n_cells, -1, np.int64)
         observation[self.cell] = rows
         self.empty = np.flatnonzero(observation < 0)
         self.rows = rows
-        self.y = self._put(np.nan_to_num(design.y).ravel())
+        self.y = np.zeros(self.n_cells)
+        self.y[self.cell] = design.y.ravel()[rows]
+        self.observed = np.ones(self.n_cells, bool)
         self.W = self._make_incidence()
         # K_g^-1, whose values change with the parameters, its log-determinant, and W_g' K_g^-1 W_g
         self.correlations = [group.relationship.inverse_matrix().copy() for group in self.groups]
@@ -79,68 +68,31 @@ class CorrelatedLikelihood(SparseLikelihood):
         self.products = [self.multiply(g, inverse) for g, inverse in enumerate(self.correlations)]
         self.joined = [_mask_joined(term, blocks) for term, blocks in zip(design.terms, of_terms, strict=True)]
         self.symbolic = analyse(self._find_pattern())
-        self.pairs = {i: self._find_pairs(i) for i in self.random}
 
     @property
     def n_cells(self) -> int:
         return int(self.cuts[-1])
 
-    @property
-    def n_equations(self) -> int:
-        """Those of the design."""
-        return int(self.layout.active.sum())
-
-    def _put(self, x: np.ndarray) -> np.ndarray:
-        """(cells, ...) of observations (n T, ...), 0 where there is no record."""
-        out = np.zeros((self.n_cells, *x.shape[1:]))
-        out[self.cell] = x[self.rows]
-        return out
-
     def _make_incidence(self) -> csr_array:
         """(cells, equations + empty cells)"""
-        n, of_records = self.n_cells, self.incidence.matrix[:, np.flatnonzero(self.layout.active)]
+        n, of_records = self.n_cells, Incidence(self.design).matrix[:, self.in_force]
         pick = csr_array((np.ones(self.rows.size), (self.cell, self.rows)), shape=(n, of_records.shape[0]))
         k = self.empty.size
         return csr_array(hstack([pick @ of_records, csr_array((np.ones(k), (self.empty, np.arange(k))), shape=(n, k))]))
 
-    def _make_prior(self, inverse_G: Sequence[np.ndarray]) -> csr_array:
+    def make_prior(self, precisions: Sequence[np.ndarray]) -> csr_array:
         """blockdiag(K^-1 (x) G^-1) between the equations, and 0 for empty cells."""
-        blocks = []
-        for i, (term, inverse) in enumerate(zip(self.design.terms, inverse_G, strict=True)):
-            relationship = self.inverses.get(i)
-            if relationship is None:
-                relationship = csr_array(eye_array(term.n_levels))
-            blocks.append(csr_array(kron(relationship, inverse, format="csr")))
-        active = np.flatnonzero(self.layout.active)
-        of_terms = csr_array(block_diag(blocks, format="csr"))[active][:, active]
-        return csr_array(block_diag([of_terms, csr_array((self.empty.size,) * 2)], format="csr"))
+        empty = csr_array((self.empty.size,) * 2)
+        return csr_array(block_diag([super().make_prior(precisions), empty], format="csr"))
 
     def _find_pattern(self) -> csr_array:
         """The elements of C that may be other than 0."""
         W = fill_ones(self.W)
         Q = csr_array(block_diag([fill_ones(inverse) for inverse in self.correlations], format="csr"))
-        prior = fill_ones(self._make_prior(self.joined))
+        prior = fill_ones(self.make_prior(self.joined))
         pattern = csr_array(W.T @ (Q @ W) + prior + eye_array(W.shape[1]))
         pattern.sort_indices()
         return fill_ones(pattern)
-
-    def _find_pairs(self, i: int) -> list[Pairs]:
-        """Of a random term, for the sums over C^-1 that log|C| brings to derivatives."""
-        inverse, equation = self.inverses[i], self.layout.split(self.layout.equation)[i]
-        rows = np.repeat(np.arange(inverse.shape[0]), np.diff(inverse.indptr))
-        pairs = []
-        for a, b in zip(*np.nonzero(np.tril(self.joined[i])), strict=True):
-            first, second = equation[rows, a], equation[inverse.indices, b]
-            in_force = (first >= 0) & (second >= 0)
-            places = self.symbolic.locate(first[in_force], second[in_force])
-            pairs.append(Pairs(int(a), int(b), inverse.data[in_force], places))
-        return pairs
-
-    @property
-    def constant(self) -> float:
-        """Of -2 log p, its sign turned: what does not depend on variances."""
-        constant_of_2_pi = self.freedom * float(np.log(2 * np.pi))
-        return self.log_determinant_of_relationships + sum(self.log_determinants) - constant_of_2_pi
 
     def cells(self, g: int) -> slice:
         """Those of a group."""
@@ -157,22 +109,8 @@ class CorrelatedLikelihood(SparseLikelihood):
         self.log_determinants[g] = log_determinant
         self.products[g] = self.multiply(g, self.correlations[g])
 
-    def factor(self, inverse_G: Sequence[np.ndarray], scales: np.ndarray) -> Factor:
-        """Of C at these inverses and s_g. ModelError, which names the equation, where it is not positive definite."""
-        C = self._make_prior(inverse_G)
-        for g, s in enumerate(scales):
-            C = csr_array(C + self.products[g] / s)
-        rows = np.repeat(np.arange(C.shape[0]), np.diff(C.indptr))
-        below = rows >= C.indices
-        values = np.zeros(self.symbolic.elements)
-        values[self.symbolic.locate(rows[below], C.indices[below])] = C.data[below]
-        try:
-            with blas_threads(1):
-                return factorise(self.symbolic, values)
-        except NotPositiveDefiniteError as error:
-            is_of_design = error.equation < self.n_equations
-            name = equation_name(self.design, error.equation) if is_of_design else "a cell without a record"
-            raise refuse_equation(name) from None
+    def _name_equation(self, number: int) -> str:
+        return super()._name_equation(number) if number < self.n_equations else "a cell without a record"
 
     @property
     def description(self) -> str:
@@ -188,37 +126,23 @@ def correlated_likelihood(design: Design, G: Sequence[np.ndarray | None]) -> Cor
     return CorrelatedLikelihood(design, [None if g is None else full_block(len(g)) for g in G])
 
 
-class CorrelatedPoint:
+class CorrelatedPoint(SparsePoint):
     """The likelihood at one psi; what derivatives need is computed when it is asked for."""
 
+    likelihood: CorrelatedLikelihood
+
     def __init__(self, likelihood: CorrelatedLikelihood, variances: Variances):
-        self.likelihood, self.variances = likelihood, variances
-        matrices = likelihood.matrices
-        self.v = np.ones(matrices.size)
-        of_matrices = matrices.invert(variances.psi, self.v)  # sum_j q_j log|G_j| + sum_r log s_r, of records
-        if not np.isfinite(of_matrices):
-            matrices.refuse_singular(variances)
-        self.Ginv, _ = matrices.unpack(self.v)
+        super().__init__(likelihood, variances)
+        self._invert(variances)
         groups = likelihood.groups
         self.scales = np.array([variances.R[g.residual_class][g.trait, g.trait] for g in groups])
         without_records = np.diff(likelihood.cuts) - [g.records.size for g in groups]
-        self.log_determinants = of_matrices + float(without_records @ np.log(self.scales))
-        self.factor = likelihood.factor(self.Ginv, self.scales)
-        solved = self.factor.solve(self._weighted_sums(likelihood.y))
-        self.theta = np.zeros(likelihood.layout.size)
-        self.theta[likelihood.layout.active] = solved[: likelihood.n_equations]
-        self.e = likelihood.y - likelihood.W @ solved  # (cells,)
-
-    def _weigh(self, x: np.ndarray) -> np.ndarray:
-        """Q x; x (cells, ...)."""
-        likelihood, out = self.likelihood, np.empty(x.shape)
-        for g, (inverse, s) in enumerate(zip(likelihood.correlations, self.scales, strict=True)):
-            out[likelihood.cells(g)] = inverse @ x[likelihood.cells(g)] / s
-        return out
-
-    def _weighted_sums(self, x: np.ndarray) -> np.ndarray:
-        """W'Q x; x (cells, ...)."""
-        return self.likelihood.W.T @ self._weigh(x)
+        self.log_determinants += float(without_records @ np.log(self.scales)) - sum(likelihood.log_determinants)
+        weights = [inverse / s for inverse, s in zip(likelihood.correlations, self.scales, strict=True)]
+        C = likelihood.make_prior(self.Ginv)
+        for products, s in zip(likelihood.products, self.scales, strict=True):
+            C = csr_array(C + products / s)
+        self._solve(csr_array(block_diag(weights, format="csr")), likelihood.W, likelihood.factor(C))
 
     @property
     def residuals(self) -> np.ndarray:
@@ -226,11 +150,6 @@ class CorrelatedPoint:
         out = np.zeros(self.likelihood.design.y.size)
         out[self.likelihood.rows] = self.e[self.likelihood.cell]
         return out.reshape(self.likelihood.design.y.shape)
-
-    @property
-    def solutions(self) -> list[np.ndarray]:
-        """(q, k) per term: BLUE and BLUP at these variances, on the scale of the equations."""
-        return self.likelihood.layout.split(self.theta)
 
     def solve_equations(self, b: np.ndarray) -> np.ndarray:
         """C^-1 b, (equations, m): of those of the design, whatever is in the empty cells."""
@@ -240,44 +159,12 @@ class CorrelatedPoint:
         return self.factor.solve(padded)[:n]
 
     @cached_property
-    def log_likelihood(self) -> float:
-        """log p(y | psi), with its constant."""
-        changing = self.log_determinants + self.factor.log_determinant + self.quadratic
-        return -0.5 * (changing - self.likelihood.constant)
-
-    @cached_property
-    def quadratic(self) -> float:
-        """y'Py, as a sum of squares: nothing cancels."""
-        of_terms = zip(self.Ginv, self._squares, strict=True)
-        return float(self.e @ self._weigh(self.e)) + sum(float(np.sum(g * square)) for g, square in of_terms)
-
-    @cached_property
-    def _squares(self) -> list[np.ndarray]:
-        """(k, k) Theta' K^-1 Theta per term; of a fixed one Theta' Theta."""
-        inverses = self.likelihood.inverses
-        return [t.T @ (inverses[i] @ t if i in inverses else t) for i, t in enumerate(self.solutions)]
-
-    @cached_property
-    def selected(self) -> np.ndarray:
-        """C^-1 in the places of the factor."""
-        with blas_threads(1):
-            return self.factor.selected_inverse()
-
-    @property
-    def inverse_diagonal(self) -> np.ndarray:
-        """(equations,) the diagonal of C^-1."""
-        return self.selected[self.likelihood.symbolic.diagonal][: self.likelihood.n_equations]
-
-    @cached_property
     def derivatives(self) -> Variances:
         """D of each matrix."""
         likelihood = self.likelihood
-        S: list[np.ndarray | None] = [None] * len(self._squares)
+        S: list[np.ndarray | None] = [None] * len(self.squares)
         for i in likelihood.random:
-            traces = np.zeros_like(self._squares[i])
-            for a, b, kappa, places in likelihood.pairs[i]:
-                traces[a, b] = traces[b, a] = kappa @ self.selected[places]
-            S[i] = self._squares[i] + traces
+            S[i] = self.squares[i] + self._trace(i, likelihood.joined[i])
         T = likelihood.design.n_traits
         D = likelihood.matrices.differentiate(self.v, S, np.zeros((len(likelihood.design.patterns), T, T)))
         R = np.zeros_like(D.R)
@@ -294,16 +181,6 @@ class CorrelatedPoint:
         places = self.likelihood.symbolic.locate(rows, products.indices)
         return float(e @ (matrix @ e)) + float(products.data @ self.selected[places])
 
-    def average_information(self, places: Sequence[Place]) -> np.ndarray:
-        """(p, p) 1/2 F' P F of some elements."""
-        return self.project(self.working_variates(places))
-
-    def project(self, F: np.ndarray) -> np.ndarray:
-        """(p, p) 1/2 F' P F of working variates (cells, p): F'PG = F'QG - (W'QF)' C^-1 W'QG."""
-        b = self._weighted_sums(F)
-        total = 0.25 * (F.T @ self._weigh(F) - b.T @ self.factor.solve(b))
-        return total + total.T
-
     def working_variates(self, places: Sequence[Place]) -> np.ndarray:
         """(cells, p) F = (dV/dpsi) P y, see working_variates.py; e_g / s_g of a residual variance."""
         likelihood = self.likelihood
@@ -314,7 +191,7 @@ class CorrelatedPoint:
                 residuals[cells, number] = self.e[cells] / s
         units = [theta @ Ginv for theta, Ginv in zip(self.solutions, self.Ginv, strict=True)]
         effects = np.concatenate([effect.reshape(-1, len(places)) for effect in working_effects(places, units)])
-        return residuals + likelihood.W[:, : likelihood.n_equations] @ effects[likelihood.layout.active]
+        return residuals + likelihood.W[:, : likelihood.n_equations] @ effects[likelihood.in_force]
 
 
 class RenewableResidual:

@@ -81,13 +81,13 @@ class RenewableRelationship:
         return np.array(out)
 
     def working_variates(self, point: Point) -> np.ndarray:
-        """(n, T, P) (dV / d rho) P y = -W K dK^-1 Theta."""
+        """(observations, P) (dV / d rho) P y = -W K dK^-1 Theta."""
         theta = point.solutions[self.term]
         factor = factorise_inverse(self.likelihood.inverses[self.term])
         columns = [np.zeros((*values.shape, len(self.parameters))) for values in point.solutions]
         for p, change in enumerate(self.derivatives()):
             columns[self.term][:, :, p] = -factor.solve(np.ascontiguousarray(change @ theta))
-        return self.likelihood.incidence.fit(columns)
+        return self.likelihood.incidence.fit(columns).reshape(-1, len(self.parameters))
 
 
 def _places(indptr: np.ndarray, indices: np.ndarray, q: int) -> np.ndarray:

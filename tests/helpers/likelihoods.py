@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 from reference import models
 
-import mmgibbs.likelihood.restricted as module
 from mmgibbs.likelihood.matrices import Variances
+from mmgibbs.likelihood.restricted import RestrictedLikelihood
 from mmgibbs.models.covariance import CovarianceModel, blocks_recorded_together, full_block
 from mmgibbs.models.residual import ResidualModel, fold_classes
 from mmgibbs.reml.elements import free_elements, starting_variances
@@ -43,10 +43,10 @@ def parts(example):
     return covariances, ResidualModel(matrices, design.residual_classes)
 
 
-def likelihood_of(example, source=module):
+def likelihood_of(example):
     covariances, residual = parts(example)
     of_terms = [None if c is None else c.blocks for c in covariances]
-    likelihood = source.RestrictedLikelihood(example.design, of_terms, [m.blocks for m in residual.matrices])
+    likelihood = RestrictedLikelihood(example.design, of_terms, [m.blocks for m in residual.matrices])
     elements = free_elements(example.design, covariances, residual, model_units(likelihood))
     return likelihood, elements, starting_variances(covariances, residual)
 
