@@ -178,7 +178,7 @@ def bytes_of_markers(markers: Markers, n_patterns: int) -> int:
 
     Traits with one prior share the genotypes and the products: they count with the first.
     """
-    from mmgibbs.sampler.markers.sweep import BLOCK  # late: analyses without SNP effects have no use for it
+    from mmgibbs.sampler.markers.block import BLOCK  # late: analyses without SNP effects have no use for it
 
     store, p = markers.genotypes, markers.n_snps
     of_chain = 8 * (8 * p + 8 * store.n_animals) + 4 * 8 * 4 * p

@@ -145,21 +145,23 @@ class DeviceVariances(Protocol):
 
 
 class ClassDraws(NamedTuple):
-    """Of a sweep over the effects of p SNPs whose prior is a mixture of K classes; classes and chances are written."""
+    """Of a sweep over the effects of p SNPs whose prior is a mixture of K classes; classes and chances are written.
 
-    of_class: np.ndarray  # (p,) int8
-    prior: tuple[np.ndarray, np.ndarray]  # variance (K, p) or (K, 1), log_share (K,)
-    compared: tuple[np.ndarray, np.ndarray]  # another prior, or none: log_share (0,)
-    is_backward: bool
+    K = 0: a normal for each effect, variance (1, p).
+    """
+
+    classes: np.ndarray  # (p,) int8
+    prior: tuple[np.ndarray, np.ndarray]  # Classes of sampler/markers/arguments.py
+    compared: tuple[np.ndarray, np.ndarray]  # another prior, or none: K = 0
     z: np.ndarray  # (p,) standard normals
     u: np.ndarray  # (p,) uniforms
     chances: np.ndarray  # (p, K) float32, filled where no prior is compared
 
 
 class StateDraws(NamedTuple):
-    """Of a sweep over the effects on T traits, all traits at once, of K states; state and chances are written."""
+    """Of a sweep over the effects on T traits, all traits at once, of K states; classes and chances are written."""
 
-    state: np.ndarray  # (p,) int8
+    classes: np.ndarray  # (p,) int8, the states
     states: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # States of sampler/markers/arguments.py
     z: np.ndarray  # (p, T) standard normals
     u: np.ndarray  # (p,) uniforms
@@ -167,23 +169,12 @@ class StateDraws(NamedTuple):
 
 
 class SiteDraws(NamedTuple):
-    """Of the same, one trait at a time; state, inside and chances are written."""
+    """Of the same, one trait at a time; classes, inside and chances are written."""
 
-    state: np.ndarray  # (p,) int8
+    classes: np.ndarray  # (p,) int8, the states
     sites: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # SingleSites of sampler/markers/arguments.py
     z: np.ndarray  # (p, T) standard normals
     z_outside: np.ndarray  # (p, T) those of the effects that a state leaves out
     u: np.ndarray  # (p, T) uniforms
     inside: np.ndarray  # (p, T) float32 probability of an effect
     chances: np.ndarray  # (p, K) float32
-
-
-class ComparedPriors(NamedTuple):
-    """Variances and log shares of the classes of a prior of SNP effects, and of that with which it is compared; no
-    classes of the latter: none.
-    """
-
-    variance: np.ndarray  # (K, p) or (K, 1); (p,) of a normal for each effect
-    log_share: np.ndarray  # (K,)
-    other_variance: np.ndarray
-    other_log_share: np.ndarray

@@ -19,7 +19,7 @@ from mmgibbs.equations.structured import structured_equations
 from mmgibbs.models.covariance import CovarianceModel, full_block
 from mmgibbs.models.markers import JointPriorSpec, MarkerPriorSpec, states_of_traits
 from mmgibbs.sampler.markers import joint
-from mmgibbs.sampler.markers.sweep import gram_blocks
+from mmgibbs.sampler.markers.block import gram_blocks
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.sampler.steps import gibbs_steps

@@ -21,7 +21,7 @@ from mmgibbs.genotypes.store import FixedGenotypes, store_genotypes
 from mmgibbs.models.covariance import CovarianceModel, full_block
 from mmgibbs.models.markers import MarkerPriorSpec, Markers
 from mmgibbs.sampler.markers import effects
-from mmgibbs.sampler.markers.sweep import gram_blocks
+from mmgibbs.sampler.markers.block import gram_blocks
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.sampler.steps import gibbs_steps

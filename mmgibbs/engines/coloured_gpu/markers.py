@@ -13,7 +13,7 @@ import numpy as np
 
 from mmgibbs.draws.source import cuda_source
 from mmgibbs.engines.coloured_gpu.source import FOLDER, REAL
-from mmgibbs.engines.device_sweep import ComparedPriors, SiteDraws, StateDraws
+from mmgibbs.engines.device_sweep import ClassDraws, SiteDraws, StateDraws
 from mmgibbs.machine.device import Argument, DeviceArray, make_struct
 from mmgibbs.machine.gpu_queue import GpuQueue
 from mmgibbs.machine.intrinsics import CHUNK
@@ -147,80 +147,81 @@ class ResidentEffects:
             self.queue.write(buffer[first : first + step], np.ascontiguousarray(genotypes[first : first + step]))
         return buffer
 
-    def draw_on_one_trait(
+    def draw(
         self,
         Q: np.ndarray,
         animals: tuple[np.ndarray, np.ndarray, np.ndarray],
         a: np.ndarray,
-        priors: ComparedPriors,
-        z: np.ndarray,
-        u: np.ndarray,
-        is_backward: bool,
-        classes: np.ndarray,
-        chances: np.ndarray | None,
+        draws: ClassDraws | StateDraws | SiteDraws,
+        is_backward: bool = False,
     ) -> float:
-        """The sweeps of sampler/markers/sweep.py: a, classes, chances, s and g in place; log ratio of the priors."""
-        n_classes, n_compared = len(priors.log_share), len(priors.other_log_share)
-        fields = self._write(a=a, g=animals[2], log_ratio=np.zeros(1), Q=Q, z=z, u=u, **priors._asdict())
-        address = lambda name: fields[name]
-        draws = make_struct(
-            grams=self._gram_struct(address("Q")),
-            prior=_prior(address("variance"), address("log_share"), n_classes, priors.variance),
-            compared=_prior(address("other_variance"), address("other_log_share"), n_compared, priors.other_variance),
-            a=address("a"),
-            of_class=self.queue.address(self._classes),
-            chances=0 if chances is None else self.queue.address(self._chances),
-            z=address("z"),
-            u=address("u"),
-            log_ratio=address("log_ratio"),
-        )
-        self._sweep("OneTrait", draws, address("g"), animals, is_backward)
+        """The sweep of sampler/markers/sweep.py; log ratio of the prior and the one that is compared."""
+        given = {"a": a, "g": animals[2], "log_ratio": np.zeros(1), "Q": Q, "z": draws.z, "u": draws.u}
+        match draws:
+            case ClassDraws():
+                name, (fields, struct) = "OneTrait", self._draws_on_one_trait(draws, given)
+            case StateDraws():
+                name, (fields, struct) = "StatesOfTraits", self._draws_of_states(draws, given)
+            case SiteDraws():
+                name, (fields, struct) = "SitesOfTraits", self._draws_of_sites(draws, given)
+        self._sweep(name, struct, fields["g"], animals, is_backward)
         log_ratio = self._read(a, animals)
-        if n_classes:
-            self._read_classes(classes, chances)
+        is_of_normals = isinstance(draws, ClassDraws) and not draws.prior[1].size
+        is_compared = isinstance(draws, ClassDraws) and draws.compared[1].size
+        if not is_of_normals:
+            draws.classes[:] = self.queue.read(self._classes)
+        if not is_of_normals and not is_compared:
+            draws.chances[:] = self.queue.read(self._chances)
+        if isinstance(draws, SiteDraws):
+            assert self._inside is not None
+            draws.inside[:] = self.queue.read(self._inside)
         return log_ratio
 
-    def draw_states(
-        self, Q: np.ndarray, animals: tuple[np.ndarray, np.ndarray, np.ndarray], a: np.ndarray, draws: StateDraws
-    ) -> None:
-        """The sweep `sweep_states` of sampler/markers/joint_sweep.py: a, state, chances, s and g in place."""
+    def _draws_on_one_trait(self, draws: ClassDraws, given: dict) -> tuple[dict[str, int], np.ndarray]:
+        """Where the arrays of the host lie, and struct OneTrait of markers.cu."""
+        (variance, log_share), (other_variance, other_log_share) = draws.prior, draws.compared
+        fields = self._write(
+            **given, variance=variance, log_share=log_share, others=other_variance, shares=other_log_share
+        )
+        classes, chances = map(self.queue.address, (self._classes, self._chances))
+        return fields, make_struct(
+            grams=self._gram_struct(fields["Q"]),
+            prior=_prior(fields["variance"], fields["log_share"], draws.prior),
+            compared=_prior(fields["others"], fields["shares"], draws.compared),
+            a=fields["a"],
+            of_class=classes,
+            chances=0 if other_log_share.size else chances,
+            z=fields["z"],
+            u=fields["u"],
+            log_ratio=fields["log_ratio"],
+        )
+
+    def _draws_of_states(self, draws: StateDraws, given: dict) -> tuple[dict[str, int], np.ndarray]:
+        """The same with struct StatesOfTraits."""
         T, K = self.T, self.n_classes
         traits, n_traits, precision, log_weight = draws.states
         work = {"weight": np.empty(2 * K), "L": np.empty(K * T * T), "half": np.empty(K * T)}
-        given = {"u": draws.u, "precision": precision, "log_weight": log_weight}
-        fields = self._write_several(a, animals, Q, draws.z, **given, **work)
+        fields = self._write(**given, **self._work(), precision=precision, log_weight=log_weight, **work)
         if not self._traits_of_states:
             self._traits_of_states = [self.queue.upload(lists.astype(np.int32)) for lists in (traits, n_traits)]
         lists = dict(zip(("traits", "n_traits"), map(self.queue.address, self._traits_of_states), strict=True))
-        names = ("precision", "log_weight", "u", *work)
-        struct = make_struct(of=self._several_traits(fields), **lists, **{name: fields[name] for name in names})
-        self._sweep("StatesOfTraits", struct, fields["g"], animals, False)
-        self._read(a, animals)
-        self._read_classes(draws.state, draws.chances)
+        addresses = {name: fields[name] for name in ("precision", "log_weight", "u", *work)}
+        return fields, make_struct(of=self._several_traits(fields), **lists, **addresses)
 
-    def draw_sites(
-        self, Q: np.ndarray, animals: tuple[np.ndarray, np.ndarray, np.ndarray], a: np.ndarray, draws: SiteDraws
-    ) -> None:
-        """The sweep `sweep_single_sites`: inside (p, T) in place, too."""
-        given = dict(zip(("inverse", "given", "noise", "log_pi"), draws.sites, strict=True))
-        given |= {"z_outside": draws.z_outside, "u": draws.u}
-        fields = self._write_several(a, animals, Q, draws.z, b=np.empty(self.T), **given)
-        self.queue.write(self._classes, draws.state)
+    def _draws_of_sites(self, draws: SiteDraws, given: dict) -> tuple[dict[str, int], np.ndarray]:
+        """The same with struct SitesOfTraits."""
+        arrays = dict(zip(("inverse", "given", "noise", "log_pi"), draws.sites, strict=True))
+        arrays |= {"z_outside": draws.z_outside}
+        fields = self._write(**given, **self._work(), b=np.empty(self.T), **arrays)
+        self.queue.write(self._classes, draws.classes)
         if self._inside is None:
             self._inside = self.queue.empty(draws.inside.shape, np.float32)
-        addresses = {name: fields[name] for name in given} | {"inside": self.queue.address(self._inside)}
-        struct = make_struct(of=self._several_traits(fields), **addresses, b=fields["b"])
-        self._sweep("SitesOfTraits", struct, fields["g"], animals, False)
-        self._read(a, animals)
-        self._read_classes(draws.state, draws.chances)
-        draws.inside[:] = self.queue.read(self._inside)
+        addresses = {name: fields[name] for name in (*arrays, "u")} | {"inside": self.queue.address(self._inside)}
+        return fields, make_struct(of=self._several_traits(fields), **addresses, b=fields["b"])
 
-    def _write_several(
-        self, a: np.ndarray, animals: tuple, Q: np.ndarray, z: np.ndarray, **arrays: np.ndarray
-    ) -> dict[str, int]:
-        """As _write, with what draws on several traits share."""
-        work = {"C": np.empty(self.T * self.T), "q": np.empty(self.T), "drawn": np.empty(self.T)}
-        return self._write(a=a, g=animals[2], log_ratio=np.zeros(1), Q=Q, z=z, **work, **arrays)
+    def _work(self) -> dict[str, np.ndarray]:
+        """Space for draws of a SNP on several traits."""
+        return {"C": np.empty(self.T * self.T), "q": np.empty(self.T), "drawn": np.empty(self.T)}
 
     def _several_traits(self, fields: dict[str, int]) -> np.void:
         """struct SeveralTraits of markers.cu."""
@@ -229,11 +230,6 @@ class ResidentEffects:
         held = {"a": fields["a"], "state": state, "chances": chances}
         sizes = {"T": np.int32(self.T), "K": np.int32(self.n_classes)}
         return make_struct(grams=self._gram_struct(fields["Q"]), **held, **addresses, **sizes)[0]
-
-    def _read_classes(self, classes: np.ndarray, chances: np.ndarray | None) -> None:
-        classes[:] = self.queue.read(self._classes)
-        if chances is not None:
-            chances[:] = self.queue.read(self._chances)
 
     def _gram_struct(self, Q: int) -> np.void:
         sizes = {"patterns": np.int32(self._n_patterns), "blocks": np.int32(self._n_blocks)}
@@ -286,7 +282,7 @@ class ResidentEffects:
         return float(values[-1])
 
 
-def _prior(variance: int, log_share: int, n_classes: int, values: np.ndarray) -> np.void:
+def _prior(variance: int, log_share: int, classes: tuple[np.ndarray, np.ndarray]) -> np.void:
     """struct Prior of markers.cu."""
-    sizes = {"classes": np.int32(n_classes), "n": np.int32(values.shape[-1] if values.ndim else 1)}
+    sizes = {"classes": np.int32(len(classes[1])), "n": np.int32(classes[0].shape[1])}
     return make_struct(variance=variance, log_share=log_share, **sizes)[0]

@@ -1,4 +1,4 @@
-// Effects of SNPs: the sweeps of sampler/markers/sweep.py and joint_sweep.py and the passes over records of
+// Effects of SNPs: the sweeps of sampler/markers/sweep.py and the passes over records of
 // engines/markers.py, operation by operation, so that effects, s and g have their bits.
 //
 // A sweep is a work in rounds (draws/rounds.cuh), three for each block of SNPs: r = X_b' s by all blocks of threads, the
@@ -152,7 +152,7 @@ struct OneTrait {
                 chosen = choose(weight, total, u[i], K);
             }
             const double v = prior.variance_of(chosen < 0 ? 0 : chosen, i), P = C + 1.0 / v;
-            const double effect = v > 0.0 ? q / P + z[i] / sqrt(P) : 0.0, change = effect - before[j];
+            const double effect = v == 0.0 ? 0.0 : q / P + z[i] / sqrt(P), change = effect - before[j];
             const double step = precision * change;
             PHASE {
                 for (int l = (int)threadIdx.x; l < b; l += (int)blockDim.x)

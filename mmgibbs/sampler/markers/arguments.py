@@ -17,31 +17,28 @@ class Genotypes(NamedTuple):
 
 
 class Products(NamedTuple):
-    """X_b' D X_b of each block of b SNPs: `precision` times `gram`.
+    """X_b' W_P X_b of each block of b SNPs and each missing pattern P of the records, and R^-1 of the pattern."""
 
-    gram (blocks, b, b) float32 and a number; on T traits (P, blocks, b, b) by missing pattern, precision (P, T, T).
-    """
-
-    gram: np.ndarray
-    precision: float | np.ndarray
+    gram: np.ndarray  # (P, blocks, b, b) float32
+    Q: np.ndarray  # (P, T, T)
 
 
 class Animals(NamedTuple):
-    """Sums over the records of each animal, and its breeding value: s and g move with the effects.
+    """Sums over the records of each animal, and its breeding values: s and g move with the effects."""
 
-    (n,) each; on T traits d (T, T, n), s and g (T, n).
-    """
-
-    d: np.ndarray
-    s: np.ndarray
-    g: np.ndarray
+    D: np.ndarray  # (T, T, n)
+    s: np.ndarray  # (T, n)
+    g: np.ndarray  # (T, n)
 
 
 class Classes(NamedTuple):
-    """A mixture of K normals: variance (K, p), or (K, 1), is 0 in class 0; log_share (K,)."""
+    """A mixture of K normals, or a normal for each effect: K = 0 shares, variance (1, p)."""
 
-    variance: np.ndarray
-    log_share: np.ndarray
+    variance: np.ndarray  # (K, p) or (K, 1), 0 in class 0
+    log_share: np.ndarray  # (K,)
+
+
+NO_CLASSES = Classes(np.empty((0, 1)), np.empty(0))  # nothing to compare a prior with
 
 
 class States(NamedTuple):

@@ -18,15 +18,15 @@ from mmgibbs.posterior.draw_names import MEAN_VARIANCE, marker_name
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.interweave import draw_scaling
-from mmgibbs.sampler.markers.arguments import Animals, Classes
-from mmgibbs.sampler.markers.engine_sweeps import NO_CLASSES, make_sweeps
+from mmgibbs.sampler.markers.arguments import NO_CLASSES, Animals, Classes
+from mmgibbs.sampler.markers.block import gram_blocks
+from mmgibbs.sampler.markers.engine_sweeps import make_sweeps
 from mmgibbs.sampler.markers.priors import make_prior
-from mmgibbs.sampler.markers.priors.base import Effects, MarkerPrior, Mixture, Site
+from mmgibbs.sampler.markers.priors.base import Effects, MarkerPrior, Mixture, Normals, Site
 from mmgibbs.sampler.markers.priors.common import CommonVariance, uniforms
 from mmgibbs.sampler.markers.share_moves import Proposal, ShareMoves
 from mmgibbs.sampler.markers.step import MarkerStep
 from mmgibbs.sampler.markers.swaps import NO_VARIANCES, SwapMoves
-from mmgibbs.sampler.markers.sweep import gram_blocks
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 
@@ -51,8 +51,8 @@ class MarkerEffects(MarkerStep):
         self.prior = make_prior(m.prior, p, self.site)
         self.weights = engine.weights_of_animals(number, n)
         self.patterns = np.flatnonzero(model.design.patterns[:, m.trait])  # of records that see the effects
-        grams = [gram_blocks(m.genotypes, self.values, w) for w in self.weights[self.patterns]]
-        self.sweeps = make_sweeps(engine, self.packed, grams, self.prior.n_classes)
+        grams = np.stack([gram_blocks(m.genotypes, self.values, w) for w in self.weights[self.patterns]])
+        self.sweeps = make_sweeps(engine, self.packed, grams, 1, self.prior.n_classes)
         self.a, self.classes, self.g = np.zeros(p), np.ones(p, np.int8), np.zeros(n)
         self._z, self._u = np.empty((2, p)), np.empty(p)
         self._start(m.key, (m.trait,), self.prior.n_classes)
@@ -87,20 +87,18 @@ class MarkerEffects(MarkerStep):
         Q = engine.Rinv[:, m.trait, m.trait]
         s = engine.sums_of_animals(self.number, len(self.g)).astype(engine.real)
         d = (Q @ self.weights).astype(engine.real)
-        of_patterns, animals = Q[self.patterns], Animals(d, s, self.g)
+        of_patterns, animals = Q[self.patterns, None, None], Animals(d[None, None], s[None], self.g[None])
         fill_pairs(self._z, self.site.level, m.n_snps, number, stream(MARKER, self.number), 0, *self.key)
         conditional = self.prior.conditional()
         if isinstance(conditional, Mixture):
             uniforms(self._u, number, self.site.level, stream(MARKER_CLASS, self.number), *self.key)
-            proposal = self.share_moves and self.share_moves.propose(number, self.prior.scaling)
-            if proposal:
-                self._move_shares(of_patterns, animals, conditional, proposal, number)
-            else:
-                self._sweep_classes(of_patterns, animals, conditional)
-                self.refuse_lost_classes(number)
-            self._swap(animals, number)
+        proposal = self.share_moves and self.share_moves.propose(number, self.prior.scaling)
+        if proposal:
+            self._move_shares(of_patterns, animals, conditional, proposal, number)
         else:
-            self.sweeps.draw_normals(of_patterns, animals, self.a, conditional.variance, self._z[0])
+            self._sweep_effects(of_patterns, animals, _classes(conditional))
+            self.refuse_lost_classes(number)
+        self._swap(animals, number)
         return s, d
 
     def _swap(self, animals: Animals, number: int) -> None:
@@ -110,38 +108,26 @@ class MarkerEffects(MarkerStep):
             return
         is_shared = conditional.variance.shape[1] == 1 or getattr(self.prior, "redraws_variances", False)
         variance = NO_VARIANCES if is_shared else np.ascontiguousarray(conditional.variance)
-        self.swaps.move(number, animals, self.a, self.classes, variance)
+        self.swaps.move(number, animals, self.a[:, None], self.classes, variance)
         if is_shared:
             self.swaps.share(self.chances)
 
-    def _sweep_classes(
-        self,
-        Q: np.ndarray,
-        animals: Animals,
-        conditional: Mixture,
-        compared: Mixture | None = None,
-        is_backward: bool = False,
+    def _sweep_effects(
+        self, Q: np.ndarray, animals: Animals, prior: Classes, compared: Classes = NO_CLASSES, is_backward: bool = False
     ) -> float:
         """Draw class and effect of every SNP; with their probabilities, unless the prior is compared with another."""
-        prior = Classes(conditional.variance, conditional.log_share)
-        against = NO_CLASSES if compared is None else Classes(compared.variance, compared.log_share)
-        draws = ClassDraws(self.classes, prior, against, is_backward, self._z[0], self._u, self.chances)
-        return self.sweeps.draw_classes(Q, animals, self.a, draws)
+        draws = ClassDraws(self.classes, prior, compared, self._z[0], self._u, self.chances)
+        return self.sweeps.draw(Q, animals, self.a[:, None], draws, is_backward)
 
     def _move_shares(
-        self,
-        Q: np.ndarray,
-        animals: Animals,
-        conditional: Mixture,
-        proposal: Proposal,
-        number: int,
+        self, Q: np.ndarray, animals: Animals, conditional: Normals | Mixture, proposal: Proposal, number: int
     ) -> None:
         """Draw shares and scale with all effects, or leave everything as it is (share_moves.py)."""
-        assert self.share_moves is not None and self.prior.shares is not None
+        assert self.share_moves and self.prior.shares and isinstance(conditional, Mixture)
         moving = self.a, self.classes, animals.s, animals.g
         before = [array.copy() for array in moving]
-        changed, is_backward = proposal.changed(conditional), proposal.is_backward
-        log_ratio = self._sweep_classes(Q, animals, changed, conditional, is_backward)
+        priors = _classes(proposal.changed(conditional)), _classes(conditional)
+        log_ratio = self._sweep_effects(Q, animals, *priors, proposal.is_backward)
         self.refuse_lost_classes(number, log_ratio)
         if self.share_moves.decide(proposal, log_ratio, number):
             self.prior.shares.pi = proposal.pi
@@ -208,6 +194,12 @@ class MarkerEffects(MarkerStep):
         if isinstance(conditional, Mixture):
             return float(np.exp(conditional.log_share) @ conditional.variance.mean(axis=1))
         return float(conditional.variance.mean())
+
+
+def _classes(conditional: Normals | Mixture) -> Classes:
+    if isinstance(conditional, Mixture):
+        return Classes(conditional.variance, conditional.log_share)
+    return Classes(conditional.variance[None], NO_CLASSES.log_share)
 
 
 def starting_draws(markers: Markers) -> dict[str, np.ndarray]:

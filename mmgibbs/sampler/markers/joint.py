@@ -23,13 +23,13 @@ from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.interweave import draw_scaling
 from mmgibbs.sampler.markers.arguments import Animals, SingleSites, States
-from mmgibbs.sampler.markers.engine_sweeps import make_joint_sweeps
+from mmgibbs.sampler.markers.block import gram_blocks
+from mmgibbs.sampler.markers.engine_sweeps import make_sweeps
 from mmgibbs.sampler.markers.priors.base import Site
 from mmgibbs.sampler.markers.priors.common import uniforms
 from mmgibbs.sampler.markers.priors.joint import JointPrior
 from mmgibbs.sampler.markers.step import MarkerStep
 from mmgibbs.sampler.markers.swaps import SwapMoves
-from mmgibbs.sampler.markers.sweep import gram_blocks
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 
@@ -87,7 +87,7 @@ class JointMarkerEffects(MarkerStep):
         self.patterns = np.flatnonzero(model.design.patterns[:, list(spec.traits)].any(axis=1))
         self.weights = engine.weights_of_animals(number, n)[self.patterns]
         grams = np.stack([gram_blocks(m.genotypes, self.values, w) for w in self.weights])
-        self.sweeps = make_joint_sweeps(engine, self.packed, grams, self.T, len(spec.pi))
+        self.sweeps = make_sweeps(engine, self.packed, grams, self.T, len(spec.pi))
         self.a, self.classes = np.zeros((p, self.T)), np.full(p, len(spec.pi) - 1, np.int8)
         self.g, self.inside = np.zeros((self.T, n)), np.ones((p, self.T), np.float32)
         self.swaps = None
@@ -135,11 +135,11 @@ class JointMarkerEffects(MarkerStep):
             sites = SingleSites(np.linalg.inv(prior.G), *prior.left_out(), prior.log_pi)
             u = np.ascontiguousarray(np.transpose([self._uniforms(t, number) for t in range(self.T)]))
             of_sites = SiteDraws(self.classes, sites, z, self._normals(1, number), u, self.inside, self.chances)
-            self.sweeps.draw_sites(Q, animals, self.a, of_sites)
+            self.sweeps.draw(Q, animals, self.a, of_sites)
         else:
             states = States(prior.traits, prior.n_traits, *prior.state_precisions())
             of_states = StateDraws(self.classes, states, z, self._uniforms(0, number), self.chances)
-            self.sweeps.draw_states(Q, animals, self.a, of_states)
+            self.sweeps.draw(Q, animals, self.a, of_states)
             self.inside = self.chances @ prior.spec.states.astype(np.float32)
         self.refuse_lost_classes(number)
         if self.swaps is not None:

@@ -1,6 +1,6 @@
 """One sweep of a term of SNP effects, on one trait or on several with a prior in common.
 
-1. Effects given everything else, SNP by SNP (sweep.py, joint_sweep.py), in animal space.
+1. Effects given everything else, SNP by SNP (sweep.py), in animal space.
    Every second sweep is the proposal of a step of the shares of the classes, where they are sampled (share_moves.py).
 2. What the prior depends on, given the effects (priors/).
 3. Interweaving (Yu & Meng 2011): the scale of all effects is redrawn given the standardised effects, so that the

@@ -17,8 +17,6 @@ over the SNPs of a group is that over the orders: each of them is given it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from mmgibbs.draws.elementary import log
@@ -34,16 +32,6 @@ from pedigree.kernels import kernel
 NO_VARIANCES = np.empty((0, 0))
 
 
-class State(NamedTuple):
-    """What is exchanged, and what follows: a (p, T), of_class (p,) int8; D (T, T, n), s and g (T, n)."""
-
-    a: np.ndarray
-    of_class: np.ndarray
-    D: np.ndarray
-    s: np.ndarray
-    g: np.ndarray
-
-
 class SwapMoves:
     """Exchanges between the SNPs of one term in one chain; number: of the term; weight (n,): see `find_alike`."""
 
@@ -54,12 +42,13 @@ class SwapMoves:
     def move(
         self, number: int, animals: Animals, a: np.ndarray, of_class: np.ndarray, variance: np.ndarray = NO_VARIANCES
     ) -> None:
-        """Exchange effects and classes, in place. variance (K, p): of the effects, where it stays with a SNP."""
+        """Exchange effects a (p, T) and classes (p,), in place; s and g follow.
+
+        variance (K, p): of the effects, where it stays with a SNP.
+        """
         if not self.alike.snp.size:
             return
-        d, s, g = animals
-        T, n = (1, s.size) if s.ndim == 1 else s.shape
-        state = State(a.reshape(-1, T), of_class, d.reshape(T, T, n), s.reshape(T, n), g.reshape(T, n))
+        state = animals, a, of_class
         _swap(number, self.site.level, self.stream, *self.site.key, self.alike, self.genotypes, state, variance)
 
     def share(self, *chances: np.ndarray) -> None:
@@ -90,7 +79,7 @@ def _choose_partner(alike, m, u):
 
 @kernel
 def _swap(number, level, at, seed, chain, alike, genotypes, state, variance):
-    a, of_class, D, s, g = state
+    (D, s, g), a, of_class = state
     T, n = s.shape
     moved, rows, by, before = np.empty_like(s), np.empty(2, np.int64), np.empty((T, 2)), np.empty(T)
     chunks = n // CHUNK

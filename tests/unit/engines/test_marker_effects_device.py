@@ -27,12 +27,13 @@ from mmgibbs.models.covariance import CovarianceModel, full_block
 from mmgibbs.models.markers import MarkerPriorSpec
 from mmgibbs.models.relationships.identity import IdentityLists
 from mmgibbs.sampler.chain import Chain
-from mmgibbs.sampler.markers.arguments import Animals, Classes, Genotypes
+from mmgibbs.sampler.markers.arguments import NO_CLASSES, Animals, Classes, Genotypes
+from mmgibbs.sampler.markers.block import gram_blocks
 from mmgibbs.sampler.markers.choose import NO_CLASS
-from mmgibbs.sampler.markers.engine_sweeps import NO_CLASSES, DeviceSweeps, make_sweeps
+from mmgibbs.sampler.markers.engine_sweeps import HostSweeps, make_sweeps
 from mmgibbs.sampler.markers.followed import collect_effects
 from mmgibbs.sampler.markers.joint import JointMarkerEffects
-from mmgibbs.sampler.markers.sweep import gram_blocks, recorded_chunks
+from mmgibbs.sampler.markers.sweep import recorded_chunks
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 
@@ -143,15 +144,16 @@ def sweeps_of(model, libraries, precision, backwards, n_patterns):
     chunks = recorded_chunks(m.genotypes, m.n_recorded)
     n, values = chunks * 128, m.genotypes.values(m.centre, m.scale, m.mean)
     weights = engines[0].weights_of_animals(0, n)[:n_patterns]
-    grams = [gram_blocks(m.genotypes, values, w) for w in weights]
+    grams = np.stack([gram_blocks(m.genotypes, values, w) for w in weights])
     genotypes = Genotypes(m.genotypes.array, values, chunks)
-    pair = [make_sweeps(engine, genotypes, grams, 3) for engine in engines]
-    assert isinstance(pair[1], DeviceSweeps)
+    pair = [make_sweeps(engine, genotypes, grams, 1, 3) for engine in engines]
+    assert isinstance(pair[0], HostSweeps) and not isinstance(pair[1], HostSweeps)
     rng = np.random.default_rng(2)
     Q = rng.uniform(0.5, 2, n_patterns)
     real = REAL[precision]
     d, s = (Q @ weights).astype(real), (3 * rng.standard_normal(n)).astype(real)
-    return pair, Q, [Animals(d.copy(), s.copy(), np.zeros(n)) for _ in pair]
+    animals = [Animals(d[None, None].copy(), s[None].copy(), np.zeros((1, n))) for _ in pair]
+    return pair, Q[:, None, None], animals
 
 
 @pytest.mark.parametrize("backwards", first(1, [False, True]))
@@ -162,14 +164,16 @@ def test_a_sweep_of_normals_bit_for_bit(kind, precision, n_patterns, backwards, 
     model = model_of("rr", kind=STORES[kind])
     pair, Q, animals = sweeps_of(model, shim(precision), precision, backwards, n_patterns)
     rng = np.random.default_rng(4)
-    effects = np.zeros((2, SNPS))
-    for _ in range(2):
-        v, z = rng.uniform(0.01, 0.1, SNPS), rng.standard_normal(SNPS)
+    effects, classes, chances = np.zeros((2, SNPS, 1)), np.ones(SNPS, np.int8), np.zeros((SNPS, 3), np.float32)
+    for variance in (rng.uniform(0.01, 0.1, SNPS), np.full(SNPS, 0.05), np.full(SNPS, np.nan)):
+        prior = Classes(variance[None], NO_CLASSES.log_share)
+        draws = ClassDraws(classes, prior, NO_CLASSES, rng.standard_normal(SNPS), np.empty(0), chances)
         for sweeps, of_animals, a in zip(pair, animals, effects, strict=True):
-            sweeps.draw_normals(Q, of_animals, a, v, z)
+            sweeps.draw(Q, of_animals, a, draws)
         for arrays in (*zip(*animals, strict=True), effects):
             np.testing.assert_array_equal(*arrays)
-    assert effects.all() and animals[0].g.any()
+        assert effects.all() and animals[0].g.any() and np.isnan(effects).all() == np.isnan(variance).all()
+    assert classes.all() and not chances.any()
 
 
 @pytest.mark.parametrize("is_backward", [False, True])
@@ -181,7 +185,7 @@ def test_a_sweep_of_classes_bit_for_bit(is_own, kind, n_patterns, precision, is_
     model = model_of("bayes_r", kind=STORES[kind])
     pair, Q, animals = sweeps_of(model, shim(precision), precision, is_backward, n_patterns)
     rng = np.random.default_rng(5)
-    effects, classes = np.zeros((2, SNPS)), np.ones((2, SNPS), np.int8)
+    effects, classes = np.zeros((2, SNPS, 1)), np.ones((2, SNPS), np.int8)
     chances = np.zeros((2, SNPS, 3), np.float32)
     variance = np.array([0.0, 0.02, 0.3])[:, None] * (rng.uniform(0.5, 2, SNPS) if is_own else np.ones(1))
     prior, other = Classes(variance, np.log([0.5, 0.3, 0.2])), Classes(2 * variance, np.log([0.4, 0.3, 0.3]))
@@ -191,7 +195,7 @@ def test_a_sweep_of_classes_bit_for_bit(is_own, kind, n_patterns, precision, is_
         z, u = rng.standard_normal(SNPS), rng.random(SNPS)
         of_pair = zip(pair, animals, effects, classes, chances, strict=True)
         found = [
-            sweeps.draw_classes(Q, of_animals, a, ClassDraws(of_class, prior, compared, is_backward, z, u, c))
+            sweeps.draw(Q, of_animals, a, ClassDraws(of_class, prior, compared, z, u, c), is_backward)
             for sweeps, of_animals, a, of_class, c in of_pair
         ]
         assert found[0] == found[1]
@@ -208,8 +212,8 @@ def test_classes_without_chances_are_none_on_both(shim):
     prior = Classes(np.array([0.0, np.nan, 0.3])[:, None], np.log([0.5, 0.3, 0.2]))
     for sweeps, of_animals in zip(pair, animals, strict=True):
         classes, chances = np.ones(SNPS, np.int8), np.zeros((SNPS, 3), np.float32)
-        given = ClassDraws(classes, prior, NO_CLASSES, False, np.zeros(SNPS), np.full(SNPS, 0.5), chances)
-        sweeps.draw_classes(Q, of_animals, np.zeros(SNPS), given)
+        given = ClassDraws(classes, prior, NO_CLASSES, np.zeros(SNPS), np.full(SNPS, 0.5), chances)
+        sweeps.draw(Q, of_animals, np.zeros((SNPS, 1)), given)
         assert set(classes) == {NO_CLASS}
 
 

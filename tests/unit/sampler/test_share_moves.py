@@ -6,17 +6,19 @@ from helpers.mixed_models import equations_of
 from statistical.test_marker_scales import model
 from statistical.test_markers import markers_of, spec
 
+from mmgibbs.engines.device_sweep import ClassDraws
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.machine.barrier import places_of_threads
-from mmgibbs.sampler.markers.arguments import Animals, Classes, Genotypes, Products
-from mmgibbs.sampler.markers.effects import NO_CLASSES, MarkerEffects
+from mmgibbs.sampler.markers.arguments import NO_CLASSES, Animals, Classes, Genotypes, Products
+from mmgibbs.sampler.markers.block import gram_blocks, make_block
+from mmgibbs.sampler.markers.effects import MarkerEffects
 from mmgibbs.sampler.markers.priors.base import (
     gamma_scale,
     inverse_chi_square_scale,
     inverse_gamma_scale,
 )
 from mmgibbs.sampler.markers.share_moves import SWEEPS_BETWEEN, shifted_shares
-from mmgibbs.sampler.markers.sweep import gram_blocks, make_block, sweep_mixture
+from mmgibbs.sampler.markers.sweep import sweep
 from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.sampler.steps import gibbs_steps
 
@@ -48,17 +50,17 @@ def test_the_prior_of_a_scale_is_that_of_its_variance(scaling, log_density):
 
 
 def prepared(size):
-    """What sweep_mixture takes before the prior, and the centred genotypes (SNPS, PLACES)."""
+    """What a sweep takes before the prior, and the centred genotypes (SNPS, PLACES)."""
     rng = np.random.default_rng(3)
     codes = rng.binomial(2, 0.4, (SNPS, ANIMALS)).astype(np.uint8)
     m = markers_of(codes, np.arange(ANIMALS, dtype=np.int32), spec("bayes_r"), ANIMALS)
     values = m.genotypes.values(m.centre, m.scale, m.mean)
     d, s, g = np.zeros((3, PLACES))
     d[:ANIMALS], s[:ANIMALS] = rng.uniform(0.5, 2.0, ANIMALS), 2 * rng.standard_normal(ANIMALS)
-    products = Products(gram_blocks(m.genotypes, values, d, size), 1.0)
+    products = Products(gram_blocks(m.genotypes, values, d, size)[None], np.ones((1, 1, 1)))
     packed, x = Genotypes(m.genotypes.array, values, 1), np.zeros((SNPS, PLACES))
     x[:, :ANIMALS] = m.genotypes.decode(np.arange(SNPS), values)
-    return packed, products, Animals(d, s, g), x
+    return packed, products, Animals(d[None, None], s[None], g[None]), x
 
 
 def sums_of_weights(C, q, v, log_share):
@@ -71,7 +73,7 @@ def sums_of_weights(C, q, v, log_share):
 
 def plain_sweep(x, animals, a, z, u, prior, compared, is_backward):
     """Effects and the sum of log ratios, by plain loops."""
-    d, s, _ = animals
+    d, s = animals.D[0, 0], animals.s[0]
     a, s, total = a.copy(), s.copy(), 0.0
     for j in range(SNPS)[:: -1 if is_backward else 1]:
         C = x[j] @ (d * x[j])
@@ -95,13 +97,13 @@ def test_the_ratio_of_a_sweep_by_plain_loops(size, is_backward):
     compared = Classes(np.array([[0.0], [0.2], [1.6]]), np.log([0.5, 0.4, 0.1]))
     a, z, u = np.zeros(SNPS), rng.standard_normal(SNPS), rng.random(SNPS)
     expected, total = plain_sweep(x, animals, a, z, u, prior, compared, is_backward)
-    block, of_class = make_block(products.gram.shape[1], PLACES, np.dtype(float)), np.ones(SNPS, np.int8)
-    chances = np.zeros((SNPS, 3), np.float32)
-    arguments = places_of_threads(1), 0, block, packed, products, animals, a, of_class
-    sweep_mixture(*arguments, prior, compared, is_backward, z, u, chances)
+    block, of_class = make_block(1, PLACES, size, np.dtype(float)), np.ones(SNPS, np.int8)
+    draws = ClassDraws(of_class, prior, compared, z, u, np.zeros((SNPS, 3), np.float32))
+    arguments = places_of_threads(1), 0, block, packed, products, animals, a[:, None]
+    sweep(*arguments, draws, is_backward)
     np.testing.assert_allclose(a, expected, rtol=1e-5)
     assert block.log_ratio[0] == pytest.approx(total, rel=1e-5)
-    sweep_mixture(*arguments, prior, NO_CLASSES, is_backward, z, u, chances)
+    sweep(*arguments, draws._replace(compared=NO_CLASSES), is_backward)
     assert block.log_ratio[0] == pytest.approx(total, rel=1e-5)  # as it was
 
 
