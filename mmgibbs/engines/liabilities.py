@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from mmgibbs.draws.elementary import log
 from mmgibbs.draws.normal_interval import interval_given_tails, log_normal_interval, tail
 from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.poisson_log_normal import poisson_log_normal
-from mmgibbs.draws.purpose import LIABILITY, stream
+from mmgibbs.draws.purpose import LIABILITY, Site, stream
 from mmgibbs.draws.slice_reflection import reflect_in_slice
 from mmgibbs.draws.truncated_normal import fill_truncated, truncated_normal, truncated_work_arrays
 from mmgibbs.equations.structured import Records
@@ -46,6 +47,17 @@ def first_trait_not_normal(design: Design) -> str | None:
     return f"trait '{name}', which is not normal; use engine: structured, or serial or pcg on the CPU"
 
 
+class Given(NamedTuple):
+    """What the residual of a trait is drawn from, given the others of its record; kernels take it apart at once."""
+
+    records: Records
+    trait: int
+    y: np.ndarray  # (n, T)
+    e: np.ndarray  # (n, T)
+    B: np.ndarray  # (patterns, T) and s (patterns,): `conditional_residuals`
+    s: np.ndarray
+
+
 class Liabilities:
     """The responses of a design in the sweep order of its records, and the passes over them.
 
@@ -58,6 +70,11 @@ class Liabilities:
         n = len(records.pattern)
         self._chunks = [(at, min(at + CHUNK, n)) for at in range(0, n, CHUNK)]
         self._streams = [stream(LIABILITY, r.trait) for r in responses]
+        self._intervals = {  # place and ends of `reflect_residuals`
+            i: (np.arange(0, 2 * n, 2), np.stack([r.lower, r.upper], axis=1).ravel())
+            for i, r in enumerate(self.responses)
+            if isinstance(r, Interval)
+        }
         self._conditionals: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}  # trait -> Rinv, and of it (B, s)
 
     def draw(
@@ -75,18 +92,16 @@ class Liabilities:
         Of categories (a, b): the log density of a scale g of the liabilities is -a g^2/2 - b g plus that of theta,
         a = sum_r w Q_tt e_t^2, b = sum_r w e_t sum_{o != t} Q_to e_o; of others (0, 0).
         """
-        r = self.responses[response]
-        site, given = (number, self._streams[response], *key), (r.trait, y, e, *self._conditional(Rinv, r.trait))
+        r, site = self.responses[response], Site(number, self._streams[response], *key)
         match r:
             case Categories():
-                kernel, arguments = draw_categories, (self.records, r.category, cuts, *given)
+                kernel, known = draw_categories, (r.category, cuts)
             case Interval():
-                kernel, arguments = draw_intervals, (self.records, r.lower, r.upper, *given)
+                kernel, known = draw_intervals, (r.lower, r.upper)
             case Count():
-                kernel, arguments = draw_log_rates, (self.records, r.count, r.exposure, *given)
-        if len(self._chunks) == 1:
-            return kernel(*arguments, *self._chunks[0], *site) or (0.0, 0.0)  # None but of categories
-        pieces = self._run_chunks(lambda first, last: kernel(*arguments, first, last, *site))
+                kernel, known = draw_log_rates, (r.count, r.exposure)
+        given = self._given(r.trait, y, e, Rinv)
+        pieces = self._run_chunks(lambda first, last: kernel(given, *known, first, last, site))
         return (sum(a for a, _ in pieces), sum(b for _, b in pieces)) if isinstance(r, Categories) else (0.0, 0.0)
 
     def reflect(
@@ -100,24 +115,24 @@ class Liabilities:
         key: tuple[int, int],
     ) -> None:
         """Every liability of the response, over-relaxed (draws/slice_reflection.py); not of counts."""
-        r = self.responses[response]
-        site, given = (number, self._streams[response], *key), (r.trait, y, e, *self._conditional(Rinv, r.trait))
+        r, site = self.responses[response], Site(number, self._streams[response], *key)
         match r:
             case Categories():
-                kernel, arguments = reflect_categories, (self.records, r.category, cuts, *given)
+                place, ends = r.category, cuts
             case Interval():
-                kernel, arguments = reflect_intervals, (self.records, r.lower, r.upper, *given)
+                place, ends = self._intervals[response]
             case Count():
                 raise TypeError("liabilities of counts are not truncated normals")
-        self._run_chunks(lambda first, last: kernel(*arguments, first, last, *site))
+        given = self._given(r.trait, y, e, Rinv)
+        self._run_chunks(lambda first, last: reflect_residuals(given, place, ends, first, last, site))
 
-    def _conditional(self, Rinv: np.ndarray, trait: int) -> tuple[np.ndarray, np.ndarray]:
-        """`conditional_residuals`, once for each Rinv."""
+    def _given(self, trait: int, y: np.ndarray, e: np.ndarray, Rinv: np.ndarray) -> Given:
+        """`conditional_residuals`, once for each Rinv, and what it is for."""
         known, B, s = self._conditionals.get(trait, (None, Rinv, Rinv))
         if known is not Rinv:
             B, s = conditional_residuals(Rinv, trait)
             self._conditionals[trait] = Rinv, B, s
-        return B, s
+        return Given(self.records, trait, y, e, B, s)
 
     def log_ratio(
         self, response: int, cuts: np.ndarray, proposed: np.ndarray, y: np.ndarray, e: np.ndarray, Rinv: np.ndarray
@@ -125,8 +140,10 @@ class Liabilities:
         """log p(categories | proposed) - log p(categories | cuts), liabilities integrated out."""
         r = self.responses[response]
         assert isinstance(r, Categories), "cuts are of categories"
-        arguments = self.records, r.category, cuts, proposed, r.trait, y, e, *self._conditional(Rinv, r.trait)
-        return sum(self._run_chunks(lambda first, last: log_ratio_of_cuts(*arguments, first, last)))
+        given = self._given(r.trait, y, e, Rinv)
+        return sum(
+            self._run_chunks(lambda first, last: log_ratio_of_cuts(given, r.category, cuts, proposed, first, last))
+        )
 
     def log_ratio_of_scale(
         self,
@@ -143,8 +160,8 @@ class Liabilities:
         """
         r = self.responses[response]
         assert isinstance(r, Categories), "the residual variance of others is drawn given their liabilities"
-        arguments = self.records, r.category, cuts, s, in_class, r.trait, y, e, *self._conditional(Rinv, r.trait)
-        return sum(self._run_chunks(lambda first, last: log_ratio_of_residual_scale(*arguments, first, last)))
+        given, known = self._given(r.trait, y, e, Rinv), (r.category, cuts, s, in_class)
+        return sum(self._run_chunks(lambda first, last: log_ratio_of_residual_scale(given, *known, first, last)))
 
     def _run_chunks(self, kernel: Callable[[int, int], object]) -> list:
         sums_of_chunks: list = [None] * len(self._chunks)
@@ -201,14 +218,8 @@ def conditionals(records, trait, y, e, B, s, start, n, mean, sd, eta):
                 mean[i] += B[pattern[i], o] * e[start + i, o]
 
 
-@kernel(forceinline=True)
-def truncated(mean, sd, low, high, number, record, stream, seed, chain):
-    """A residual between low and high."""
-    return sd * truncated_normal(mean / sd, low / sd, high / sd, number, record, stream, 0, seed, chain)
-
-
 @kernel
-def draw_categories(records, category, cuts, trait, y, e, B, s, first, last, number, stream, seed, chain):
+def draw_categories(given, category, cuts, first, last, site):
     """Liabilities of the records first ... last - 1, from the interval of cuts that their category represents.
 
     cuts (K + 1,): -inf, t_1, ..., t_{K-1}, inf; category (n,): 0 ... K - 1, -1 where not observed. y and e (n, T):
@@ -217,7 +228,7 @@ def draw_categories(records, category, cuts, trait, y, e, B, s, first, last, num
 
     Returns (a, b) of `Liabilities.draw`: w Q_tt is 1/sd^2, and sum_{o != t} Q_to e_o is -Q_tt times the mean.
     """
-    a, b, level = 0.0, 0.0, np.empty(BLOCK, np.uint64)
+    (records, trait, y, e, B, s), a, b, level = given, 0.0, 0.0, np.empty(BLOCK, np.uint64)
     mean, sd, eta, residual = np.zeros(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     low, high, work = np.empty(BLOCK), np.empty(BLOCK), truncated_work_arrays(BLOCK)
     for start in range(first, last, BLOCK):
@@ -229,7 +240,9 @@ def draw_categories(records, category, cuts, trait, y, e, B, s, first, last, num
         for i in range(n):
             c = np.uint64(max(categories[i], 0))  # records without the trait have some interval too
             low[i], high[i] = cuts[c] - eta[i], cuts[c + np.uint64(1)] - eta[i]
-        fill_truncated(residual, mean, sd, low, high, level, n, work, number, stream, 0, seed, chain)
+        fill_truncated(
+            residual, mean, sd, low, high, level, n, work, site.number, site.stream, 0, site.seed, site.chain
+        )
         own_y, own_e = y[start : start + n, trait], e[start : start + n, trait]
         for i in range(n):
             if sd[i] > 0.0:
@@ -242,8 +255,9 @@ def draw_categories(records, category, cuts, trait, y, e, B, s, first, last, num
 
 
 @kernel
-def draw_intervals(records, lower, upper, trait, y, e, B, s, first, last, number, stream, seed, chain):
+def draw_intervals(given, lower, upper, first, last, site):
     """Liabilities within lower (n,) ... upper (n,); records where both are equal stay as they are."""
+    (records, trait, y, e, B, s), (number, stream, seed, chain) = given, site
     pattern, weight = records.pattern, records.weight
     for r in range(first, last):
         if lower[r] == upper[r]:
@@ -251,56 +265,36 @@ def draw_intervals(records, lower, upper, trait, y, e, B, s, first, last, number
         mean, sd = conditional(pattern, weight, e, B, s, r)
         if sd > 0.0:
             eta = np.float64(y[r, trait]) - e[r, trait]
-            low, high = lower[r] - eta, upper[r] - eta
-            residual = truncated(mean, sd, low, high, number, records.record[r], stream, seed, chain)
-            y[r, trait] = eta + residual
-            e[r, trait] = residual
-
-
-@kernel(forceinline=True)
-def reflect_residual(mean, sd, low, high, residual, number, record, stream, seed, chain):
-    """Reflect a residual in N(mean, sd^2) between low and high."""
-    u, _ = uniform_pair(number, record, stream, draw_word(0, 0), seed, chain)
-    return mean + sd * reflect_in_slice((residual - mean) / sd, (low - mean) / sd, (high - mean) / sd, u)
-
-
-@kernel
-def reflect_categories(records, category, cuts, trait, y, e, B, s, first, last, number, stream, seed, chain):
-    """Liabilities as `draw_categories` draws them, over-relaxed."""
-    pattern, weight = records.pattern, records.weight
-    for r in range(first, last):
-        mean, sd = conditional(pattern, weight, e, B, s, r)
-        if sd > 0.0:
-            eta, c = np.float64(y[r, trait]) - e[r, trait], category[r]
-            low, high = cuts[c] - eta, cuts[c + 1] - eta
-            residual = reflect_residual(
-                mean, sd, low, high, e[r, trait], number, records.record[r], stream, seed, chain
-            )
+            m, low, high = mean / sd, (lower[r] - eta) / sd, (upper[r] - eta) / sd
+            residual = sd * truncated_normal(m, low, high, number, records.record[r], stream, 0, seed, chain)
             y[r, trait] = eta + residual
             e[r, trait] = residual
 
 
 @kernel
-def reflect_intervals(records, lower, upper, trait, y, e, B, s, first, last, number, stream, seed, chain):
-    """Liabilities as `draw_intervals` draws them, over-relaxed."""
+def reflect_residuals(given, place, ends, first, last, site):
+    """Reflect the liability of record r within ends[place[r]] ... ends[place[r] + 1], where it has the trait.
+
+    Records where both are equal stay as they are.
+    """
+    (records, trait, y, e, B, s), (number, stream, seed, chain) = given, site
     pattern, weight = records.pattern, records.weight
     for r in range(first, last):
-        if lower[r] == upper[r]:
-            continue
         mean, sd = conditional(pattern, weight, e, B, s, r)
-        if sd > 0.0:
+        lower, upper = ends[place[r]], ends[place[r] + 1]
+        if sd > 0.0 and lower != upper:
             eta = np.float64(y[r, trait]) - e[r, trait]
-            low, high = lower[r] - eta, upper[r] - eta
-            residual = reflect_residual(
-                mean, sd, low, high, e[r, trait], number, records.record[r], stream, seed, chain
-            )
+            u, _ = uniform_pair(number, records.record[r], stream, draw_word(0, 0), seed, chain)
+            low, high, z = (lower - eta - mean) / sd, (upper - eta - mean) / sd, (e[r, trait] - mean) / sd
+            residual = mean + sd * reflect_in_slice(z, low, high, u)
             y[r, trait] = eta + residual
             e[r, trait] = residual
 
 
 @kernel
-def draw_log_rates(records, count, exposure, trait, y, e, B, s, first, last, number, stream, seed, chain):
+def draw_log_rates(given, count, exposure, first, last, site):
     """Log rates behind count (n,) at exposure (n,)."""
+    (records, trait, y, e, B, s), (number, stream, seed, chain) = given, site
     pattern, weight = records.pattern, records.weight
     for r in range(first, last):
         mean, sd = conditional(pattern, weight, e, B, s, r)
@@ -314,13 +308,14 @@ def draw_log_rates(records, count, exposure, trait, y, e, B, s, first, last, num
 
 
 @kernel
-def log_ratio_of_cuts(records, category, cuts, proposed, trait, y, e, B, s, first, last):
+def log_ratio_of_cuts(given, category, cuts, proposed, first, last):
     """sum over the records of log P(category | proposed) - log P(category | cuts), liabilities integrated out.
 
     P(c) = Phi((t_c - mu) / sd) - Phi((t_{c-1} - mu) / sd), mu = eta + m: the *conditional* mean and variance.
     Records whose category touches no cut that moves add nothing and are passed over. Ratios are multiplied, and their
     logarithm taken where the product gets far from 1.
     """
+    records, trait, y, e, B, s = given
     pattern, weight, total, product = records.pattern, records.weight, 0.0, 1.0
     moves, touched = (cuts[:-1] != proposed[:-1]) | (cuts[1:] != proposed[1:]), np.empty(BLOCK, np.int64)
     for start in range(first, last, BLOCK):
@@ -349,10 +344,11 @@ def log_ratio_of_cuts(records, category, cuts, proposed, trait, y, e, B, s, firs
 
 
 @kernel
-def log_ratio_of_residual_scale(records, category, cuts, x, in_class, trait, y, e, B, s, first, last):
+def log_ratio_of_residual_scale(given, category, cuts, x, in_class, first, last):
     """sum over the records of the class of log P(category | x R_tt x) - log P(category | R_tt): the conditional mean of
     the residual and its standard deviation go to x times themselves.
     """
+    records, trait, y, e, B, s = given
     pattern, weight, total = records.pattern, records.weight, 0.0
     for r in range(first, last):
         c = category[r]

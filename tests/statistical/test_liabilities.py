@@ -103,8 +103,8 @@ def test_the_jacobian_is_missed():
 def test_the_unconditional_variance_is_noticed(monkeypatch):
     """The fault of other programs: categories judged by eta and R_tt where the record has other traits too."""
 
-    def unconditional(records, category, cuts, proposed, trait, y, e, B, s, first, last):
-        eta = y[:, trait] - e[:, trait]
+    def unconditional(given, category, cuts, proposed, first, last):
+        eta = given.y[:, given.trait] - given.e[:, given.trait]
         p = [stats.norm.cdf(t[category + 1] - eta) - stats.norm.cdf(t[category] - eta) for t in (proposed, cuts)]
         return float(np.log(np.maximum(p[0], 1e-300) / np.maximum(p[1], 1e-300)).sum())
 

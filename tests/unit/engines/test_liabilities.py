@@ -7,17 +7,19 @@ from scipy import stats
 from mmgibbs.draws.normal_interval import log_normal_interval, normal_interval
 from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.poisson_log_normal import poisson_log_normal
-from mmgibbs.draws.purpose import LIABILITY, stream
+from mmgibbs.draws.purpose import LIABILITY, Site, stream
 from mmgibbs.draws.truncated_normal import truncated_normal
 from mmgibbs.engines import liabilities
-from mmgibbs.engines.liabilities import conditional_residuals
+from mmgibbs.engines.liabilities import Given, conditional_residuals
 from mmgibbs.equations.structured import Records
 from mmgibbs.models.design import inverse_by_pattern
+from mmgibbs.models.response import Categories, Interval
 
 R = np.array([[1.0, 0.4, -0.3], [0.4, 2.0, 0.5], [-0.3, 0.5, 3.0]])
 PATTERNS = np.array([[True, True, True], [True, False, True], [False, True, True], [True, False, False]])
 CUTS = np.array([-np.inf, 0.0, 0.8, np.inf])
 STREAM, SEED, CHAIN, SWEEP, TRAIT = stream(LIABILITY, 0), 7, 2, 31, 0
+SITE = Site(SWEEP, STREAM, SEED, CHAIN)
 
 
 @pytest.fixture
@@ -44,6 +46,10 @@ def observed(records):
     return [r for r in range(len(records.pattern)) if PATTERNS[records.pattern[r], TRAIT]]
 
 
+def given(records, y, e, Rinv):
+    return Given(records, TRAIT, y, e, *conditional_residuals(Rinv, TRAIT))
+
+
 def check(records, y, e, before_y, before_e, draw):
     for r in range(len(y)):
         if r not in observed(records):
@@ -59,9 +65,7 @@ def check(records, y, e, before_y, before_e, draw):
 def test_categories(small):
     records, y, e, Rinv, category = small
     before = y.copy(), e.copy()
-    a, b = liabilities.draw_categories(
-        records, category, CUTS, TRAIT, y, e, *conditional_residuals(Rinv, TRAIT), 0, len(y), SWEEP, STREAM, SEED, CHAIN
-    )  # fmt: skip
+    a, b = liabilities.draw_categories(given(records, y, e, Rinv), category, CUTS, 0, len(y), SITE)
 
     def draw(r, eta, mean, variance):
         sd = np.sqrt(variance)
@@ -85,9 +89,7 @@ def test_intervals(small):
     lower = np.where(exact, y[:, TRAIT], np.where(category == 0, -np.inf, 0.5))
     upper = np.where(exact, y[:, TRAIT], np.where(category == 0, -0.2, np.inf))
     before = y.copy(), e.copy()
-    liabilities.draw_intervals(
-        records, lower, upper, TRAIT, y, e, *conditional_residuals(Rinv, TRAIT), 0, len(y), SWEEP, STREAM, SEED, CHAIN
-    )  # fmt: skip
+    liabilities.draw_intervals(given(records, y, e, Rinv), lower, upper, 0, len(y), SITE)
 
     def draw(r, eta, mean, variance):
         sd = np.sqrt(variance)
@@ -100,10 +102,10 @@ def test_intervals(small):
     check(records, y, e, *before, draw)
 
 
-def reflect_all(records, kernel, bounds, y, e, Rinv):
-    """Reflect y and e, in place; what they were before."""
-    before = y.copy(), e.copy()
-    kernel(records, *bounds, TRAIT, y, e, *conditional_residuals(Rinv, TRAIT), 0, len(y), SWEEP, STREAM, SEED, CHAIN)
+def reflect_all(records, response, y, e, Rinv):
+    """Reflect y and e, in place; what they were before. response: in the order of y."""
+    before, response = (y.copy(), e.copy()), response.keep(np.argsort(records.record))
+    liabilities.Liabilities((response,), records).reflect(0, CUTS, y, e, Rinv, SWEEP, (SEED, CHAIN))
     return before
 
 
@@ -122,8 +124,7 @@ def reflect_record(records, before, r, low, high):
 def test_reflected_categories(small):
     records, y, e, Rinv, category = small
     y[:, TRAIT] = np.select([category == c for c in range(3)], [-0.6, 0.3, 1.4], y[:, TRAIT])
-    bounds = category, CUTS
-    before = reflect_all(records, liabilities.reflect_categories, bounds, y, e, Rinv)
+    before = reflect_all(records, Categories(TRAIT, ("low", "middle", "high"), category), y, e, Rinv)
     check(
         records, y, e, *before,
         lambda r, *_: reflect_record(records, before, r, CUTS[category[r]], CUTS[category[r] + 1]),
@@ -135,7 +136,7 @@ def test_reflected_intervals(small):
     exact = category == 1
     lower = np.where(exact, y[:, TRAIT], np.where(category == 0, -np.inf, y[:, TRAIT] - 0.5))
     upper = np.where(exact, y[:, TRAIT], np.where(category == 0, y[:, TRAIT] + 0.2, np.inf))
-    before = reflect_all(records, liabilities.reflect_intervals, (lower, upper), y, e, Rinv)
+    before = reflect_all(records, Interval(TRAIT, lower, upper), y, e, Rinv)
 
     def reflect(r, *_):
         return before[0][r, TRAIT] if exact[r] else reflect_record(records, before, r, lower[r], upper[r])
@@ -147,10 +148,7 @@ def test_log_rates(small):
     records, y, e, Rinv, category = small
     count, exposure = np.maximum(category, 0).astype(float), np.linspace(0.5, 3, len(y))
     before = y.copy(), e.copy()
-    B, s = conditional_residuals(Rinv, TRAIT)
-    liabilities.draw_log_rates(
-        records, count, exposure, TRAIT, y, e, B, s, 0, len(y), SWEEP, STREAM, SEED, CHAIN
-    )  # fmt: skip
+    liabilities.draw_log_rates(given(records, y, e, Rinv), count, exposure, 0, len(y), SITE)
 
     def draw(r, eta, mean, variance):
         return poisson_log_normal(
@@ -171,20 +169,15 @@ def test_ratio_of_cuts(small):
         expected += np.log(p[0] / p[1])
 
     def ratio(cuts, proposed):
-        given = conditional_residuals(Rinv, TRAIT)
-        return liabilities.log_ratio_of_cuts(records, category, cuts, proposed, TRAIT, y, e, *given, 0, len(y))
+        return liabilities.log_ratio_of_cuts(given(records, y, e, Rinv), category, cuts, proposed, 0, len(y))
 
-    found = liabilities.log_ratio_of_cuts(
-        records, category, CUTS, proposed, TRAIT, y, e, *conditional_residuals(Rinv, TRAIT), 0, len(y)
-    )
+    found = ratio(CUTS, proposed)
     assert found == pytest.approx(expected, rel=1e-9)
     far = np.array([-np.inf, 0.0, 200.0, np.inf])  # where the highest category has a probability below any double
     assert ratio(far, CUTS) == pytest.approx(-ratio(CUTS, far), rel=1e-9)
     assert ratio(CUTS, far) == pytest.approx(ratio(CUTS, proposed) + ratio(proposed, far), rel=1e-9)
     halves = [
-        liabilities.log_ratio_of_cuts(
-            records, category, CUTS, proposed, TRAIT, y, e, *conditional_residuals(Rinv, TRAIT), *ends
-        )
+        liabilities.log_ratio_of_cuts(given(records, y, e, Rinv), category, CUTS, proposed, *ends)
         for ends in ((0, 20), (20, 60))
     ]
     assert sum(halves) == pytest.approx(found, rel=1e-12)
