@@ -1,4 +1,4 @@
-"""The command line: its parser and its exit codes. Each command is in the command.py of its package.
+"""The command line: its parser and its exit codes. A command is a module with its options, and a line in `_COMMANDS`.
 
 Exit code 0: done. 2: the input cannot be used, one message on stderr. 1: a bug, with its traceback. 130: Ctrl-C.
 143: SIGTERM. 129: SIGHUP. A run that was sampling then has kept its state.
@@ -30,21 +30,21 @@ _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, getattr(errno,
 
 
 class Command(NamedTuple):
-    package: str  # whose command.py has the options and what is printed
+    module: str  # of mmgibbs, whose COMMANDS have the options and what is printed
     help: str
     example: str
 
 
 _COMMANDS = {
     "init": Command(
-        "draft",
+        "draft.command",
         "look at tables and write a first analysis file, with comments and alternatives",
         "mmgibbs init phenotypes.csv --pedigree pedigree.csv\n"
         "  mmgibbs init records.txt --pedigree ped.txt --traits weight,height --output weights.yaml\n"
         "  mmgibbs init records.csv --pedigree ped.csv --formula 'weight ~ sex + (1 | animal)'",
     ),
     "run": Command(
-        "runs",
+        "runs.command",
         "run an analysis, or several, and write a run folder for each",
         "mmgibbs run analysis.yaml --set sampler.samples=2000 --overwrite\n"
         "  mmgibbs run analysis.yaml --resume\n"
@@ -55,83 +55,83 @@ _COMMANDS = {
         "      two analyses at once on the workers of a cluster, into runs/inbreeding/ignore and .../account",
     ),
     "check": Command(
-        "runs",
+        "runs.command",
         "read and check an analysis and its data, and count what a run would have; sample nothing",
         "mmgibbs check analysis.yaml",
     ),
     "report": Command(
-        "report",
+        "report.command",
         "write the report page of a finished run, or a page that compares several",
         "mmgibbs report runs/beef runs/beef-ignored --output comparison.html",
     ),
     "figures": Command(
-        "report",
+        "report.command",
         "write every picture of the report page as a file for a paper, with its data as csv",
         "mmgibbs figures runs/beef --format svg\n"
         "  mmgibbs figures runs/beef --only 'genetic-trend-*' --only 'posterior-density-of-h2-*'",
     ),
     "compare": Command(
-        "comparison",
+        "comparison.command",
         "compare two runs, or the solutions of two programs: correlations, ranks, largest differences",
         "mmgibbs compare runs/beef runs/beef-ignored\n"
         "  mmgibbs compare runs/beef blupf90/solutions --output comparison",
     ),
     "predict": Command(
-        "runs",
+        "runs.command",
         "compute genomic breeding values of more animals, from the SNP effects of a finished run",
         "mmgibbs predict runs/genomic young.bed --output young.csv",
     ),
     "pedigree": Command(
-        "population",
+        "population.command",
         "describe a pedigree: completeness, inbreeding, effective size, founders, generation intervals",
         "mmgibbs pedigree pedigree.csv --output pedigree\n"
         "  mmgibbs pedigree pedigree.csv --genotypes chips.bed --output pedigree",
     ),
     "gwas": Command(
-        "association",
+        "association.command",
         "test every SNP in the mixed model of a finished run, and show them along the genome",
         "mmgibbs gwas runs/genomic-reml genotypes.bed\n  mmgibbs gwas runs/gblup --loco --windows",
     ),
     "finemap": Command(
-        "association",
+        "association.command",
         "give the SNPs of the regions that gwas found probabilities and credible sets",
         "mmgibbs finemap runs/gblup-gwas",
     ),
     "contributions": Command(
-        "contributions",
+        "contributions.command",
         "plan matings: optimum contributions of candidates at a limit of coancestry, and who is mated with whom",
         "mmgibbs contributions runs/beef candidates.csv --matings 200 --max-females 1\n"
         "  mmgibbs contributions runs/beef candidates.csv --matings 200 --index milk=1,fertility=0.5 --rate 0.005",
     ),
     "schema": Command(
-        "config",
+        "config.command",
         "print the JSON schema of the analysis file, with which editors complete keys and mark mistakes",
         "mmgibbs schema --output mmgibbs.schema.json",
     ),
     "simulate": Command(
-        "simulation",
+        "simulation.command",
         "write simulated records with known true values: weights, scores, a disease, longevity or counts",
         "mmgibbs simulate data/beef --animals 5000 --seed 1\n"
         "  mmgibbs simulate data/calving --traits calving_ease --categories 1,2,3 --shares 0.6,0.3,0.1\n"
         "  mmgibbs simulate data/chips --animals 20000 --snps 50000 --qtl 300",
     ),
     "bench": Command(
-        "bench",
+        "bench.command",
         "measure sweeps per second and memory on this machine",
         "mmgibbs bench evaluation configs/beef.yaml --sweeps 1000",
     ),
     "validate": Command(
-        "validation",
+        "validation.command",
         "validate an evaluation by cross-validation, and by comparing partial with whole data (LR method)",
         "mmgibbs validate configs/blup.yaml --by family",
     ),
     "export": Command(
-        "exchange",
+        "exchange.command",
         "write a finished run as the files of another program",
         "mmgibbs export --format blupf90 runs/beef",
     ),
     "import-blupf90": Command(
-        "exchange",
+        "exchange.command",
         "turn a parameter file of renumf90 into an analysis file, and say what could not be carried over",
         "mmgibbs import-blupf90 renum.par --output analysis.yaml",
     ),
@@ -257,7 +257,7 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
         )
         command.set_defaults(parser=command)
         if name == chosen:  # the others need not be imported
-            add_arguments, main = import_module(f"mmgibbs.{of.package}.command").COMMANDS[name]
+            add_arguments, main = import_module(f"mmgibbs.{of.module}").COMMANDS[name]
             add_arguments(command)
             command.set_defaults(command=main)
     return parser

@@ -26,7 +26,7 @@ def list_number_options():
     found = []
     for name, command in _COMMANDS.items():
         parser = argparse.ArgumentParser()
-        import_module(f"mmgibbs.{command.package}.command").COMMANDS[name][0](parser)
+        import_module(f"mmgibbs.{command.module}").COMMANDS[name][0](parser)
         for action in list_actions(parser):
             kind = NAMED.get(getattr(action.type, "__name__", ""), action.type)
             assert kind not in (int, float), f"{name} {action.option_strings}: a number without a range"

@@ -124,7 +124,7 @@ def find_output_options():
     found = set()
     for name, command in _COMMANDS.items():
         parser = argparse.ArgumentParser()
-        import_module(f"mmgibbs.{command.package}.command").COMMANDS[name][0](parser)
+        import_module(f"mmgibbs.{command.module}").COMMANDS[name][0](parser)
         actions = list(parser._actions)
         for action in parser._actions:
             for sub in getattr(action, "choices", None) or ():
