@@ -80,7 +80,8 @@ class DenseSweep:
 
     def __call__(self, state: SweepEngine, number: int, key: Key) -> None:
         b, i, S = self.block, self.block.term, self.dense.values
-        columns, kept = self.dense.columns(state.theta[i]), state.later_tiles(i)
+        columns, kept = self.dense.columns(state.theta[i]), state.dense_tiles.find(i)
+        assert kept is not None, "the block is dense"
         later, end = kept.begin(columns), np.full(1, b.first, np.uint64)
         stretches = -(-len(S) // kept.stretch)
         sums, parts = np.empty((kept.tile, len(columns))), np.empty((kept.tile, len(columns), stretches))

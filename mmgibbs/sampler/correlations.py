@@ -49,7 +49,7 @@ class _Correlations:
     def take(self, rho: np.ndarray) -> None:
         """The lists of the engine are those of these parameters."""
         self.rho = rho
-        self.engine.renew_relationship(self.term, rho)
+        self.engine.relationship_parameters.renew(self.term, rho)
 
     def draw(self, density: _Density, number: int) -> None:
         """rho | Theta"""
@@ -74,7 +74,7 @@ class CorrelationsAndCovariance(TermCovariance):
     def __call__(self, number: int) -> None:
         correlations = self.correlations
         prior = self.matrices.prior(self.name, self.covariance)
-        sums = self.engine.sum_products(self.term)
+        sums = self.engine.relationship_parameters.sum_products(self.term)
         G = self.matrices[self.name] if prior.fixed else None
         density = _Density(correlations.relationship.weigh, sums, prior, self.n_levels, G)
         correlations.draw(density, number)
@@ -104,7 +104,7 @@ class CorrelationsAndStructure(StructuredCovariance):
         self.parameters = self.parameters | {self.correlations.name: self.correlations.parameter}
 
     def __call__(self, number: int) -> None:
-        sums, weigh = self.engine.sum_products(self.term), self.correlations.relationship.weigh
+        sums, weigh = self.engine.relationship_parameters.sum_products(self.term), self.correlations.relationship.weigh
         G = self.matrices[self.name]
         self.correlations.draw(_Density(weigh, sums, self.covariance, self.n_levels, G), number)
         super().__call__(number)

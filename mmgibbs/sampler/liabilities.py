@@ -122,9 +122,9 @@ class LiabilityStep:
             facts |= scale(number, self.cuts)
         if self.over_relaxed and not is_independent(number) and not facts.get(self.fact):
             assert isinstance(self.engine, HostState), "other engines integrate no locations out of liabilities"
-            self.engine.reflect_liabilities(self.response, self.cuts, number, self.key)
+            self.engine.responses.reflect(self.response, self.cuts, number, self.key)
             return facts
-        of_residuals = self.engine.draw_liabilities(self.response, self.cuts, number, self.key)
+        of_residuals = self.engine.responses.draw(self.response, self.cuts, number, self.key)
         if self.scaled:
             self._draw_scale(number, *of_residuals)
         return facts
@@ -150,7 +150,7 @@ class LiabilityStep:
         moved = np.exp(self.log_step) * self.step * z  # of the logarithms
         proposed = self.cuts.copy()
         proposed[2:-1] = np.cumsum(gaps * np.exp(moved))
-        log_ratio = self.engine.ratio_of_cuts(self.response, self.cuts, proposed) + moved.sum()
+        log_ratio = self.engine.responses.compare_cuts(self.response, self.cuts, proposed) + moved.sum()
         u, _ = uniform_pair(*site, draw_word(ACCEPT, 0), *self.key)
         if number <= self.burn_in:
             self.log_step += (min(1.0, np.exp(min(log_ratio, 0.0))) - TARGET.get(self.n_gaps, 0.28)) / np.sqrt(number)
@@ -163,7 +163,7 @@ class LiabilityStep:
         """a and b: what the residuals add to those of the density."""
         M, a, b = self.scale_density(a, b)
         g = draw_scale(M, a, b, (number, self.trait, self.scale_stream), self.key)
-        self.engine.scale_trait(self.trait, g)
+        self.engine.responses.scale_trait(self.trait, g)
         self.cuts[2:-1] *= g
         for i in self.moving:
             self._scale_matrix(i, g)

@@ -55,7 +55,7 @@ class ResidualScale:
         site = number, self.of_class, stream(RESIDUAL_SCALE, self.response)
         log_s = float(np.exp(self.log_step[0]) * self.step * normal(*site, 0, *self.key))
         self.matrices.give(self.engine)
-        log_ratio = self.engine.ratio_of_residual_scale(self.response, cuts, self.of_class, np.exp(log_s))
+        log_ratio = self.engine.responses.compare_residual_scales(self.response, cuts, self.of_class, np.exp(log_s))
         log_ratio += self._log_prior_ratio(log_s)
         u, _ = uniform_pair(*site, draw_word(ACCEPT, 0), *self.key)
         if number <= self.burn_in:

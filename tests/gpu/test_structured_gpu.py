@@ -127,7 +127,7 @@ def test_traits_that_are_not_normal(device, kind):
     truth.sweep(1, KEY)
     engine.restore(truth.state())
     for e in (truth, engine):
-        e.draw_liabilities(0, cuts, 1, KEY)
+        e.responses.draw(0, cuts, 1, KEY)
     np.testing.assert_array_equal(engine.y, truth.y)
     expected, found = (sample_chain(model, e, Schedule(4, 40, 2), KEY) for e in (truth, engine))
     for name, values in expected.draws.items():

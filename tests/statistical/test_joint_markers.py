@@ -131,8 +131,9 @@ def effects_left_out_as_zero(step):
 
 def residual_covariance_forgotten(step):
     """The records as if their residuals did not covary."""
-    sums = step.engine.sums_of_animals
-    step.engine.sums_of_animals = lambda markers, n: 0.5 * sums(markers, n)
+    passes = step.engine.marker_passes
+    sums = passes.sum_by_animal
+    passes.sum_by_animal = lambda markers, n: 0.5 * sums(markers, n)
 
 
 @pytest.mark.slow

@@ -106,8 +106,8 @@ def successive(n, spoil=lambda steps: None, seed=73, burn=200):
         e = np.einsum("rtu,ru->rt", np.linalg.cholesky(draws["R"])[in_class], rng.standard_normal((N_RECORDS, 2)))
         y = engine.y - engine.e + e  # sweep order
         engine.take_y(y)
-        engine._e = e.copy()
-        engine.liabilities.responses[0].category[:] = y[:, 1] > 0
+        engine.moved(e.copy())
+        engine.responses.liabilities.responses[0].category[:] = y[:, 1] > 0
         in_order = np.empty_like(y)
         in_order[records.record] = y
         kept.append((draws["G.1"].copy(), draws["R"].copy(), engine.fetch()[0], in_order[:, 0], in_order[:, 1] > 0))
@@ -136,7 +136,7 @@ def miscounted_scale(steps):
 
 def other_trait_forgotten(steps):
     """Liabilities drawn as if R were diagonal."""
-    of = steps[0].engine.liabilities
+    of = steps[0].engine.responses.liabilities
     draw = of.draw
     of.draw = lambda response, cuts, y, e, Rinv, *rest: draw(response, cuts, y, e, np.eye(2)[None] * Rinv, *rest)
 
@@ -153,7 +153,7 @@ def expected_ratio(engine, s, s_of_mean):
     records, of = engine.equations.records, design()
     in_class = of.class_of_pattern[records.pattern] == 1
     R, e, eta = engine.R[1], engine.e[in_class], (engine.y - engine.e)[in_class, 1]
-    ill = engine.liabilities.responses[0].category[in_class] == 1
+    ill = engine.responses.liabilities.responses[0].category[in_class] == 1
     mean, sd = R[0, 1] / R[0, 0] * e[:, 0], np.sqrt(R[1, 1] - R[0, 1] ** 2 / R[0, 0])
     log_p = [
         stats.norm.logcdf(np.where(ill, 1, -1) * (eta + m * mean) / (x * sd)).sum() for x, m in ((s, s_of_mean), (1, 1))
@@ -168,7 +168,7 @@ def test_the_ratio_of_the_likelihood_by_the_normal_distribution():
     engine.start([rng.standard_normal(t.shape) for t in engine.fetch()])
     cuts = np.array([-np.inf, 0.0, np.inf])
     for s in (0.6, 1.4):
-        found = engine.ratio_of_residual_scale(0, cuts, 1, s)
+        found = engine.responses.compare_residual_scales(0, cuts, 1, s)
         assert found == pytest.approx(expected_ratio(engine, s, s), rel=1e-9)
         assert found != pytest.approx(expected_ratio(engine, s, 1.0), rel=0.01)  # the conditional mean moves too
 

@@ -9,21 +9,21 @@ levels, or all of them when asked for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mmgibbs.draws.purpose import AUGMENT, stream
 from mmgibbs.engines.augment import augmentation, count_records_per_block, expand_classes
-from mmgibbs.engines.base import refuse_singular, replaced_y
+from mmgibbs.engines.base import refuse_singular
 from mmgibbs.engines.coloured.engine import refuse_other_partitions
 from mmgibbs.engines.coloured_gpu.dense import NO_DENSE, ResidentDense
-from mmgibbs.engines.coloured_gpu.liabilities import ResidentResponse
+from mmgibbs.engines.coloured_gpu.liabilities import ResidentResponses
 from mmgibbs.engines.coloured_gpu.markers import (
     PASSES,
-    RecordsOfAnimals,
     ResidentEffects,
+    ResidentMarkerPasses,
     marker_bytes,
     marker_source,
 )
@@ -44,7 +44,7 @@ from mmgibbs.engines.coloured_gpu.sizes import (
 from mmgibbs.engines.coloured_gpu.source import REAL, kernel, model_kernels, specialisations, term_kernels
 from mmgibbs.engines.coloured_gpu.variances import ResidentVariances
 from mmgibbs.engines.device_sweep import VariancePlan
-from mmgibbs.engines.markers import weights_of_animals
+from mmgibbs.engines.state import replaced_y
 from mmgibbs.equations.base import precisions
 from mmgibbs.equations.dense import DenseLevels
 from mmgibbs.equations.scaling import Elements
@@ -60,7 +60,6 @@ from mmgibbs.models.residual import Blocks, ClassBlocks
 
 REMEDY = "use precision: single, engine: hybrid (which copies blocks as it needs them), or device: cpu"
 FEW_PIECES = 16  # that a thread adds while a block of threads would still share them out
-SCALED_COLUMN_BYTES = 24  # of struct ScaledColumn
 NONE_FAILED = np.uint64(2**64 - 1)
 
 
@@ -118,8 +117,6 @@ class StructuredGpuEngine:
         self._classes = queue.upload(np.concatenate(of_classes).view(np.uint8)) if of_classes else None
         self._n_terms_with_classes = np.int32(len(of_classes))
         self.class_of_pattern = queue.upload(eq.design.class_of_pattern.astype(np.int32))
-        self._scaled_columns: dict[int, tuple[DeviceArray, int]] = {}
-        self._scale = queue.empty(1, np.float64)
         self.scaling = ResidentScaling(self)
         self._counter: tuple[int, int, int] | None = None
         self._quadratics: dict[int, np.ndarray] = {}
@@ -127,7 +124,7 @@ class StructuredGpuEngine:
         if eq.design.markers:
             passes = [kernel(name) for name in PASSES]
             self._kernels |= queue.kernels(marker_source(eq.real, eq.records.pattern.dtype), passes)
-        self.markers = [RecordsOfAnimals(self, m) for m in range(len(eq.design.markers))]
+        self.marker_passes = ResidentMarkerPasses(self)
         self._n_effects = 0  # terms of SNP effects that were made
         self.start()
 
@@ -152,8 +149,7 @@ class StructuredGpuEngine:
     def refresh(self) -> None:
         """e = y - W theta from scratch: rounding drift ends here."""
         self.queue.copy(self.resident.y, self.resident.e)
-        for markers in self.markers:
-            markers.subtract()
+        self.marker_passes.subtract_offsets()
         for i in range(len(self.resident.terms)):
             self.scaling.launch_subtraction(i)
 
@@ -202,15 +198,13 @@ class StructuredGpuEngine:
         self._read_products()
         y = self.y
         changed = {} if y is self.equations.records.y else {"y": y}
-        offsets = {f"offset.{i}": self.queue.read(markers.offset) for i, markers in enumerate(self.markers)}
-        return {"e": self.e, **changed, **offsets, **theta}
+        return {"e": self.e, **changed, **self.marker_passes.state_arrays(), **theta}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         self._y = np.array(state["y"]) if "y" in state else self.equations.records.y
         self.queue.write(self.resident.y, self._y)
         self.queue.write(self.resident.e, state["e"])
-        for i, markers in enumerate(self.markers):
-            self.queue.write(markers.offset, state[f"offset.{i}"])
+        self.marker_passes.restore(state)
         for i, term in enumerate(self.resident.terms):
             self.queue.write(term.theta, state[f"theta.{i}"])
         self._quadratics.clear()
@@ -393,51 +387,9 @@ class StructuredGpuEngine:
     # Liabilities
 
     @cached_property
-    def responses(self) -> list[ResidentResponse]:
+    def responses(self) -> ResidentResponses:
         """Those of the design."""
-        return [ResidentResponse(self, response) for response in self.equations.design.responses]
-
-    def draw_liabilities(
-        self, response: int, cuts: np.ndarray, number: int, key: tuple[int, int]
-    ) -> tuple[float, float]:
-        """See HostState.draw_liabilities."""
-        return self.responses[response].draw(cuts, number, key)
-
-    def ratio_of_cuts(self, response: int, cuts: np.ndarray, proposed: np.ndarray) -> float:
-        """See HostState.ratio_of_cuts."""
-        return self.responses[response].compare_cuts(cuts, proposed)
-
-    def ratio_of_residual_scale(self, response: int, cuts: np.ndarray, of_class: int, s: float) -> float:
-        """See HostState.ratio_of_residual_scale."""
-        return self.responses[response].compare_residual_scales(cuts, of_class, s)
-
-    def scale_trait(self, trait: int, g: float) -> None:
-        """y, e and theta of one trait times g."""
-        self.queue.write(self._scale, np.array([g]))
-        self.queue.repeat(("scale", trait), partial(self.launch_scale, trait, self._scale))
-        self._quadratics.clear()
-
-    def launch_scale(self, trait: int, g: DeviceArray) -> None:
-        """Queue y, e and theta of one trait times what is in g then."""
-        columns, n_rows = self._columns_of_trait(trait)
-        n = np.int32(columns.size // SCALED_COLUMN_BYTES)
-        self.launch_blocks(kernel("scale_columns"), count_blocks(n_rows), columns, n, g)
-
-    def _columns_of_trait(self, trait: int) -> tuple[DeviceArray, int]:
-        """struct ScaledColumn of liabilities.cu, of y, e and every term, and their rows in all."""
-        if trait not in self._scaled_columns:
-            n, T = self.equations.records.y.shape
-            columns = [(rows, n, T, trait) for rows in (self.resident.y, self.resident.e)]
-            for term, resident in zip(self.equations.design.terms, self.resident.terms, strict=True):
-                components = np.flatnonzero(term.component_trait == trait).tolist()
-                columns += [(resident.theta, term.n_levels, term.n_components, c) for c in components]
-            structs = [
-                make_struct(rows=self.queue.address(rows), n=np.uint32(m), k=np.int32(k), column=np.int32(c))
-                for rows, m, k, c in columns
-            ]
-            uploaded = self.queue.upload(np.concatenate(structs).view(np.uint8))
-            self._scaled_columns[trait] = uploaded, sum(m for _, m, _, _ in columns)
-        return self._scaled_columns[trait]
+        return ResidentResponses(self)
 
     def sums_of_products(self, term: int) -> np.ndarray:
         """Theta' Theta, (k, k) of a fixed term: it has no relationship, so that this is its quadratic form."""
@@ -464,18 +416,6 @@ class StructuredGpuEngine:
         """Of e, and of the sums of animals."""
         return self.equations.real
 
-    def sums_of_animals(self, markers: int, n: int) -> np.ndarray:
-        """See HostState.sums_of_animals."""
-        return self.markers[markers].sum()
-
-    def weights_of_animals(self, markers: int, n: int) -> np.ndarray:
-        """See HostState.weights_of_animals."""
-        return weights_of_animals(self.equations.design, self.equations.records, markers, n)
-
-    def move_breeding_values(self, markers: int, g: np.ndarray) -> None:
-        """See HostState.move_breeding_values."""
-        self.markers[markers].move(g)
-
     def make_effects(self, *arguments: Any) -> ResidentEffects:
         """The effects of a term of SNP effects on the device: see ResidentEffects."""
         self._n_effects += 1
@@ -486,6 +426,10 @@ class StructuredGpuEngine:
     def make_variances(self, plan: VariancePlan) -> ResidentVariances:
         """Make the matrices that are drawn on the device."""
         return ResidentVariances(self, plan)
+
+    def forget_quadratic_forms(self) -> None:
+        """Forget Theta' K^-1 Theta: Theta moved on."""
+        self._quadratics.clear()
 
     def forget_sums(self) -> None:
         """Forget what the host knows of the state, which moved on."""

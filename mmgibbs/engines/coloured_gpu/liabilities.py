@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
 
 N_SUMS = 2  # of a pass, at most
+SCALED_COLUMN_BYTES = 24  # of struct ScaledColumn
 Key = tuple[int, int]  # (seed, chain)
 
 
@@ -112,3 +113,54 @@ class ResidentResponse:
         scratch, sums = self.engine.sum_buffers
         blocks = count_blocks(self.strands)
         self.engine.launch_blocks(kernel(name), blocks, *arguments, np.uint32(self.strands), scratch, sums)
+
+
+class ResidentResponses:
+    """The responses of the design, on the device of its engine: see state.Responses."""
+
+    def __init__(self, engine: StructuredGpuEngine):
+        self.engine, self.queue = engine, engine.queue
+        self.passes = [ResidentResponse(engine, response) for response in engine.equations.design.responses]
+        self._scaled_columns: dict[int, tuple[DeviceArray, int]] = {}
+        self._scale = self.queue.empty(1, np.float64)
+
+    def draw(self, response: int, cuts: np.ndarray, number: int, key: Key) -> tuple[float, float]:
+        """See state.Responses."""
+        return self.passes[response].draw(cuts, number, key)
+
+    def compare_cuts(self, response: int, cuts: np.ndarray, proposed: np.ndarray) -> float:
+        """See state.Responses."""
+        return self.passes[response].compare_cuts(cuts, proposed)
+
+    def compare_residual_scales(self, response: int, cuts: np.ndarray, of_class: int, s: float) -> float:
+        """See state.Responses."""
+        return self.passes[response].compare_residual_scales(cuts, of_class, s)
+
+    def scale_trait(self, trait: int, g: float) -> None:
+        """y, e and theta of one trait times g."""
+        self.queue.write(self._scale, np.array([g]))
+        self.queue.repeat(("scale", trait), partial(self.launch_scale, trait, self._scale))
+        self.engine.forget_quadratic_forms()
+
+    def launch_scale(self, trait: int, g: DeviceArray) -> None:
+        """Queue y, e and theta of one trait times what is in g then."""
+        columns, n_rows = self._columns_of_trait(trait)
+        n = np.int32(columns.size // SCALED_COLUMN_BYTES)
+        self.engine.launch_blocks(kernel("scale_columns"), count_blocks(n_rows), columns, n, g)
+
+    def _columns_of_trait(self, trait: int) -> tuple[DeviceArray, int]:
+        """struct ScaledColumn of liabilities.cu, of y, e and every term, and their rows in all."""
+        if trait not in self._scaled_columns:
+            equations, resident = self.engine.equations, self.engine.resident
+            n, T = equations.records.y.shape
+            columns = [(rows, n, T, trait) for rows in (resident.y, resident.e)]
+            for term, of_term in zip(equations.design.terms, resident.terms, strict=True):
+                components = np.flatnonzero(term.component_trait == trait).tolist()
+                columns += [(of_term.theta, term.n_levels, term.n_components, c) for c in components]
+            structs = [
+                make_struct(rows=self.queue.address(rows), n=np.uint32(m), k=np.int32(k), column=np.int32(c))
+                for rows, m, k, c in columns
+            ]
+            uploaded = self.queue.upload(np.concatenate(structs).view(np.uint8))
+            self._scaled_columns[trait] = uploaded, sum(m for _, m, _, _ in columns)
+        return self._scaled_columns[trait]

@@ -14,6 +14,7 @@ import numpy as np
 from mmgibbs.draws.source import cuda_source
 from mmgibbs.engines.coloured_gpu.source import FOLDER, REAL
 from mmgibbs.engines.device_sweep import ClassDraws, SiteDraws, StateDraws
+from mmgibbs.engines.markers import weights_of_animals
 from mmgibbs.machine.device import Argument, DeviceArray, make_struct
 from mmgibbs.machine.gpu_queue import GpuQueue
 from mmgibbs.machine.intrinsics import CHUNK
@@ -88,18 +89,51 @@ class RecordsOfAnimals:
         self._launch = engine.launch_blocks
 
     def sum(self) -> np.ndarray:
-        """(animals,) see HostState.sums_of_animals: waits."""
+        """(animals,) see state.MarkerPasses: waits."""
         self._launch("mmgibbs::sum_by_animal", self.n_animal_blocks, self.struct, self._values)
         return self.queue.read(self._values)
 
     def move(self, g: np.ndarray) -> None:
-        """See HostState.move_breeding_values."""
+        """See state.MarkerPasses."""
         self.queue.write(self._values, g)
         self._launch("mmgibbs::move_records_of_animals", self.n_blocks, self.struct, self._values)
 
     def subtract(self) -> None:
         """Take the breeding values off the residuals, which were made without them."""
         self._launch("mmgibbs::subtract_offsets", self.n_blocks, self.struct)
+
+
+class ResidentMarkerPasses:
+    """Passes over the records for every term of SNP effects, on the device of the engine: see state.MarkerPasses."""
+
+    def __init__(self, engine: StructuredGpuEngine):
+        self.equations, self.queue = engine.equations, engine.queue
+        self.records = [RecordsOfAnimals(engine, m) for m in range(len(self.equations.design.markers))]
+
+    def sum_by_animal(self, markers: int, n: int) -> np.ndarray:
+        """See state.MarkerPasses."""
+        return self.records[markers].sum()
+
+    def weigh_animals(self, markers: int, n: int) -> np.ndarray:
+        """See state.MarkerPasses."""
+        return weights_of_animals(self.equations.design, self.equations.records, markers, n)
+
+    def move_breeding_values(self, markers: int, g: np.ndarray) -> None:
+        """See state.MarkerPasses."""
+        self.records[markers].move(g)
+
+    def subtract_offsets(self) -> None:
+        """Take the breeding values off the residuals, which were made without them."""
+        for records in self.records:
+            records.subtract()
+
+    def state_arrays(self) -> dict[str, np.ndarray]:
+        """The offsets, by name: waits."""
+        return {f"offset.{i}": self.queue.read(records.offset) for i, records in enumerate(self.records)}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        for i, records in enumerate(self.records):
+            self.queue.write(records.offset, state[f"offset.{i}"])
 
 
 class ResidentEffects:

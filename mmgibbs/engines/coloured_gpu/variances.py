@@ -68,7 +68,7 @@ class ResidentVariances:
             term: np.uint64(self.queue.address(self._matrices) + n * of_terms[0].nbytes)  # type: ignore[arg-type]
             for n, term in enumerate(plan.terms)
         }
-        self._responses = [engine.responses[of.response] for of in plan.traits]
+        self._responses = [engine.responses.passes[of.response] for of in plan.traits]
         self._patterns = self._make_patterns()
         self._scalings = {i: self._make_scaling(i) for i in plan.scaled}
         self._auxiliaries = [self._make_auxiliaries(of) for of in plan.auxiliaries]
@@ -389,7 +389,7 @@ class ResidentVariances:
             for term, _ in of.staying:  # not over the sums of the liabilities, which are read next
                 engine.launch_quadratic_form(term, self._sums[term][1])
             self._launch("decide_scale", 1, trait, counter, self.lost)
-            engine.launch_scale(of.trait, self._scales[number])
+            engine.responses.launch_scale(of.trait, self._scales[number])
 
     def launch_end(self) -> None:
         """R given its sums, auxiliary variables, the kept draw and the number of the next sweep."""

@@ -157,7 +157,7 @@ class LiabilityVariances(SampledVariances):
         drawn = gamma(0.5 * likelihood.power, number, 0, self._scale_stream, 0, *self.key)
         g = float(np.sqrt(2.0 * drawn / likelihood.kept_squares()))
         likelihood.scale(g)
-        self.engine.scale_liabilities(self.liabilities.trait, g)
+        self.engine.responses.scale(self.liabilities.trait, g)
         self.liabilities.cuts[2:-1] *= g
 
     def _give(self) -> None:

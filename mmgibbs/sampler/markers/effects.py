@@ -49,7 +49,7 @@ class MarkerEffects(MarkerStep):
         super().__init__(model, number, engine, matrices, key, schedule)
         m, p, n = self.markers, self.markers.n_snps, self.chunks * CHUNK
         self.prior = make_prior(m.prior, p, self.site)
-        self.weights = engine.weights_of_animals(number, n)
+        self.weights = engine.marker_passes.weigh_animals(number, n)
         self.patterns = np.flatnonzero(model.design.patterns[:, m.trait])  # of records that see the effects
         grams = np.stack([gram_blocks(m.genotypes, self.values, w) for w in self.weights[self.patterns]])
         self.sweeps = make_sweeps(engine, self.packed, grams, 1, self.prior.n_classes)
@@ -85,7 +85,7 @@ class MarkerEffects(MarkerStep):
         """s and d (animals,) after the effects have moved."""
         m, engine = self.markers, self.engine
         Q = engine.Rinv[:, m.trait, m.trait]
-        s = engine.sums_of_animals(self.number, len(self.g)).astype(engine.real)
+        s = engine.marker_passes.sum_by_animal(self.number, len(self.g)).astype(engine.real)
         d = (Q @ self.weights).astype(engine.real)
         of_patterns, animals = Q[self.patterns, None, None], Animals(d[None, None], s[None], self.g[None])
         fill_pairs(self._z, self.site.level, m.n_snps, number, stream(MARKER, self.number), 0, *self.key)

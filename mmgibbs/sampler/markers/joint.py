@@ -85,7 +85,7 @@ class JointMarkerEffects(MarkerStep):
         every = model.design.markers[number : number + self.T]
         self.on_traits = [EffectsOnTrait(self, t, markers) for t, markers in enumerate(every)]
         self.patterns = np.flatnonzero(model.design.patterns[:, list(spec.traits)].any(axis=1))
-        self.weights = engine.weights_of_animals(number, n)[self.patterns]
+        self.weights = engine.marker_passes.weigh_animals(number, n)[self.patterns]
         grams = np.stack([gram_blocks(m.genotypes, self.values, w) for w in self.weights])
         self.sweeps = make_sweeps(engine, self.packed, grams, self.T, len(spec.pi))
         self.a, self.classes = np.zeros((p, self.T)), np.full(p, len(spec.pi) - 1, np.int8)
@@ -127,7 +127,8 @@ class JointMarkerEffects(MarkerStep):
         engine, prior, n = self.engine, self.prior, self.g.shape[1]
         traits = list(prior.spec.traits)
         Q = np.ascontiguousarray(engine.Rinv[self.patterns][:, traits][:, :, traits])
-        s = np.stack([engine.sums_of_animals(self.number + t, n) for t in range(self.T)]).astype(engine.real)
+        sums = [engine.marker_passes.sum_by_animal(self.number + t, n) for t in range(self.T)]
+        s = np.stack(sums).astype(engine.real)
         D = np.einsum("pto,pn->ton", Q, self.weights).astype(engine.real)
         z = self._normals(0, number)
         animals = Animals(D, s, self.g)

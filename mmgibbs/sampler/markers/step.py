@@ -119,7 +119,7 @@ class MarkerStep(ABC):
             self.largest_drift = max(self.largest_drift, self._refresh())
         facts[self.drift] = self.largest_drift
         for t, values in enumerate(self.g.reshape(-1, self.g.shape[-1])):
-            self.engine.move_breeding_values(self.number + t, values)
+            self.engine.marker_passes.move_breeding_values(self.number + t, values)
         return facts
 
     def refuse_lost_classes(self, number: int, log_ratio: float = 0.0) -> None:

@@ -65,7 +65,7 @@ def test_sweeps_keep_what_would_be_made_anew(name, update):
     """A chain that forgets the sums before every sweep is the same, bit for bit: so is one that is continued."""
     (_, kept), (_, forgetful) = (engine(name, update=update) for _ in range(2))
     for number in range(1, 6):
-        forgetful._later.clear()
+        forgetful.dense_tiles.by_term.clear()
         for one in (kept, forgetful):
             one.sweep(number, KEY)
     for a, b in zip(kept.fetch(), forgetful.fetch(), strict=True):
@@ -80,7 +80,7 @@ def test_levels_times_a_matrix(name):
     term = max(example.random_terms(), key=lambda i: made.equations.dense[i] is not None)
     k = made.theta[term].shape[1]
     made.transform_term(term, 1.3 * np.eye(k) + 0.1 * np.tri(k, k=-1))
-    later, levels = made.later_tiles(term), made.equations.dense[term]
+    later, levels = made.dense_tiles.find(term), made.equations.dense[term]
     if not example.design.terms[term].groups_fixed:
         assert later.known(levels.columns(made.theta[term]))
     expected = after(levels.values, levels.columns(made.theta[term]))

@@ -135,12 +135,12 @@ def test_liabilities_are_those_of_the_host_bit_for_bit(name, precision, backward
     host, device = engines(model, shim(precision), precision, backwards)
     response = model.design.responses[0]
     for number in range(1, 4):
-        sums = [engine.draw_liabilities(0, cuts_of(response), number, KEY) for engine in (host, device)]
+        sums = [engine.responses.draw(0, cuts_of(response), number, KEY) for engine in (host, device)]
         np.testing.assert_allclose(sums[1], sums[0], rtol=1e-12)
         np.testing.assert_array_equal(device.y, host.y)
         np.testing.assert_array_equal(device.e, host.e)
         for engine in (host, device):
-            engine.scale_trait(response.trait, 1.0 + 0.1 * number)
+            engine.responses.scale_trait(response.trait, 1.0 + 0.1 * number)
         for found, expected in zip((device.y, device.e, *device.theta), (host.y, host.e, *host.theta), strict=True):
             np.testing.assert_array_equal(found, expected)
         host.sweep(number + 1, KEY)
@@ -154,7 +154,7 @@ def test_liabilities_far_out(shim):
     host, device = engines(model, shim("double"))
     for cuts in ([-np.inf, 0, 40, 90, np.inf], [-np.inf, 0, 1e-9, 2e-9, np.inf], [-np.inf, -50, -49.9, -49, np.inf]):
         for engine in (host, device):
-            engine.draw_liabilities(0, np.array(cuts, float), 5, KEY)
+            engine.responses.draw(0, np.array(cuts, float), 5, KEY)
         np.testing.assert_array_equal(device.y, host.y)
 
 

@@ -123,11 +123,11 @@ def test_sums_and_moves_of_animals_are_those_of_the_host(precision, shim):
         for term in (1, 0):
             n = recorded_chunks(model.design.markers[term].genotypes, RECORDED) * 128
             g = rng.standard_normal(n)
-            sums = [engine.sums_of_animals(term, n) for engine in (host, device)]
+            sums = [engine.marker_passes.sum_by_animal(term, n) for engine in (host, device)]
             np.testing.assert_array_equal(*sums)
-            np.testing.assert_array_equal(*(engine.weights_of_animals(term, n) for engine in (host, device)))
+            np.testing.assert_array_equal(*(engine.marker_passes.weigh_animals(term, n) for engine in (host, device)))
             for engine in (host, device):
-                engine.move_breeding_values(term, g)
+                engine.marker_passes.move_breeding_values(term, g)
             np.testing.assert_array_equal(device.e, host.e)
     assert np.any(sums[0]) and device.state().keys() == host.state().keys()
     for name, values in host.state().items():
@@ -143,7 +143,7 @@ def sweeps_of(model, libraries, precision, backwards, n_patterns):
     m = model.design.markers[0]
     chunks = recorded_chunks(m.genotypes, m.n_recorded)
     n, values = chunks * 128, m.genotypes.values(m.centre, m.scale, m.mean)
-    weights = engines[0].weights_of_animals(0, n)[:n_patterns]
+    weights = engines[0].marker_passes.weigh_animals(0, n)[:n_patterns]
     grams = np.stack([gram_blocks(m.genotypes, values, w) for w in weights])
     genotypes = Genotypes(m.genotypes.array, values, chunks)
     pair = [make_sweeps(engine, genotypes, grams, 1, 3) for engine in engines]
@@ -310,7 +310,7 @@ def test_the_memory_that_effects_take_is_asked_for(shim):
     device.zeros = lambda shape, dtype, stream: (allocated.append(zeros(shape, dtype, stream)), allocated[-1])[1]
     engine = StructuredGpuEngine(equations_of(model), device=device)
     before = sum(array.nbytes for array in allocated)
-    of_records = sum(8 * (len(m.offset) + m._values.size) for m in engine.markers)
+    of_records = sum(8 * (len(m.offset) + m._values.size) for m in engine.marker_passes.records)
     lists = ("animal", "ptr", "record")
     of_records += sum(shared_array(engine, "animals", m, name).nbytes for m in range(2) for name in lists)
     chain = Chain(model, engine, Schedule(2, 4), KEY)
