@@ -20,6 +20,8 @@ import numpy.typing as npt
 
 from mmgibbs.posterior.parameters import Parameter as Parameter  # noqa: PLC0414  plugins find it here
 from mmgibbs.regressions.containers import Frame
+from mmgibbs.regressions.keys import Array as Array  # noqa: PLC0414  plugins find both here
+from mmgibbs.regressions.keys import Keys as Keys  # noqa: PLC0414
 from mmgibbs.regressions.options import OptionsClass
 from mmgibbs.regressions.predictors import Predictors
 
@@ -28,21 +30,9 @@ if TYPE_CHECKING:
     from mmgibbs.machine.ring import Ring
     from mmgibbs.regressions.arrays.base import Arrays
 
-Array = np.ndarray  # or cupy.ndarray, which can what a sampler asks of it
 # (groups, q) in the order of numpy.unique(groups), or label -> q values
 GroupPredictors = npt.ArrayLike | Frame | Mapping[Any, npt.ArrayLike] | None
 State = dict[str, Array]  # name -> (C, ...); what a checkpoint holds, nothing else
-
-
-@dataclass(frozen=True)
-class Keys:
-    """The keys of the draws of C chains: (seed, chain) each."""
-
-    seed: int
-    chains: tuple[int, ...]
-
-    def __len__(self) -> int:
-        return len(self.chains)
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,15 @@ import subprocess
 import sys
 import textwrap
 from fnmatch import fnmatch
+from functools import cache
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 from helpers.packages_picture import picture
 from helpers.support import ROOT
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 # What each package may import besides `errors` and OPEN. `runs` combines them all.
 PACKAGES = {
@@ -55,6 +59,9 @@ INPUT_LIBRARIES = {"polars", "pydantic", "pydantic_core", "matplotlib", "jinja2"
 CORE_LIBRARIES = {"numpy", "scipy", "numba", "llvmlite", "yaml", "tqdm", "cupy", "cupyx"}
 # Libraries that the core imports inside functions: diagnostics, files of draws, processes, what scikit-learn asks.
 LAZY_CORE_LIBRARIES = {"arviz_stats", "xarray", "h5netcdf", "h5py", "joblib", "threadpoolctl", "psutil", "sklearn"}
+# A structure whose kind a key of it chooses.
+CIRCLES_IN_FUNCTIONS = [["mmgibbs.models.structures.factor_analytic", "mmgibbs.models.structures.shrunken_factors"]]
+MAX_CIRCLES_OF_TYPES = 15
 
 
 class Import(NamedTuple):
@@ -62,12 +69,14 @@ class Import(NamedTuple):
     name: str  # what it imports, dotted
     line: int
     lazy: bool  # inside a function, or for type checkers alone
+    for_types: bool = False  # for type checkers alone
+    members: tuple[str, ...] = ()  # what `from name import ...` takes of it
 
 
 def imports_of(source: str, module: str) -> list[Import]:
     found = []
 
-    def visit(node, lazy):
+    def visit(node, lazy, for_types):
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.Import):
                 found.extend(Import(module, alias.name, child.lineno, lazy) for alias in child.names)
@@ -76,15 +85,17 @@ def imports_of(source: str, module: str) -> list[Import]:
                 # `from mmgibbs import design` imports the module mmgibbs.design
                 of_package = child.module in ("mmgibbs", "pedigree")
                 names = [f"{child.module}.{a.name}" for a in child.names] if of_package else [child.module]
-                found.extend(Import(module, name, child.lineno, lazy) for name in names)
+                members = tuple(a.name for a in child.names)
+                found.extend(Import(module, name, child.lineno, lazy, for_types, members) for name in names)
             later = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
             never = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
-            visit(child, lazy or later or never)
+            visit(child, lazy or later or never, for_types or never)
 
-    visit(ast.parse(source), False)
+    visit(ast.parse(source), False, False)
     return found
 
 
+@cache
 def all_imports() -> list[Import]:
     out = []
     for package in ("mmgibbs", "pedigree"):
@@ -164,6 +175,35 @@ def test_the_packages_have_no_loop():
         assert free, f"packages that import each other: {sorted(rest)}"
         order += free
         rest = {name: others for name, others in rest.items() if name not in free}
+
+
+def circles(imports: list[Import]) -> list[list[str]]:
+    """Files that import each other, directly or through others."""
+    files = sorted({i.module for i in imports})
+    number = {file: n for n, file in enumerate(files)}
+    pairs = set()
+    for i in imports:
+        parts = [part for part in (f"{i.name}.{member}" for member in i.members) if part in number]
+        pairs |= {(number[i.module], number[name]) for name in parts or [i.name] if name in number}
+    rows, columns = np.array(sorted(pairs), int).reshape(-1, 2).T
+    graph = coo_array((np.ones(len(pairs)), (rows, columns)), shape=(len(files), len(files)))
+    of_file = connected_components(graph, connection="strong")[1]
+    return [[files[n] for n in np.flatnonzero(of_file == c)] for c in np.flatnonzero(np.bincount(of_file) > 1)]
+
+
+def test_files_that_import_each_other():
+    """None does when it is read; circles of types alone may only become fewer."""
+    imports = all_imports()
+    assert circles([i for i in imports if not i.lazy]) == []
+    assert circles([i for i in imports if not i.for_types]) == CIRCLES_IN_FUNCTIONS
+    assert len(circles(imports)) <= MAX_CIRCLES_OF_TYPES
+
+
+def test_a_circle_through_a_function_is_seen():
+    sources = {"mmgibbs.a": "import mmgibbs.b", "mmgibbs.b": "def f():\n    from mmgibbs.a import g", "mmgibbs.c": ""}
+    found = [i for module, source in sources.items() for i in imports_of(source, module)]
+    assert circles(found) == [["mmgibbs.a", "mmgibbs.b"]]
+    assert circles([i for i in found if not i.lazy]) == []
 
 
 def test_the_source_tree_has_the_packages_of_the_table():

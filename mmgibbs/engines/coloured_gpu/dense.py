@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from mmgibbs.engines.coloured_gpu.device_state import DeviceState
 from mmgibbs.engines.coloured_gpu.source import dense_kernels
 from mmgibbs.equations.dense import DenseLevels
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.machine.device import make_struct
-
-if TYPE_CHECKING:
-    from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
 
 TILE = 128  # levels: threads of a block, as in level.cu
 NO_DENSE = make_struct(rows=0, n=np.uint32(0), first=np.uint32(0))  # struct DenseRows
@@ -26,7 +22,7 @@ def system_bytes(k: int) -> int:
 class ResidentDense:
     """The dense block of term i of an engine."""
 
-    def __init__(self, engine: StructuredGpuEngine, i: int, dense: DenseLevels):
+    def __init__(self, engine: DeviceState, i: int, dense: DenseLevels):
         self.engine, self.term, queue = engine, i, engine.queue
         k, n_traits = engine.equations.design.terms[i].n_components, engine.equations.design.n_traits
         self.n, first = len(dense.values), int(dense.positions[0])

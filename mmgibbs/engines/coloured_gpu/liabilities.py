@@ -7,19 +7,16 @@ the sampler needs, a sum or two over the records, is brought over.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mmgibbs.draws.purpose import LIABILITY, stream
+from mmgibbs.engines.coloured_gpu.device_state import DeviceState
 from mmgibbs.engines.coloured_gpu.sizes import count_blocks, count_strands
 from mmgibbs.engines.coloured_gpu.source import kernel
 from mmgibbs.engines.liabilities import conditional_residuals
 from mmgibbs.machine.device import Argument, DeviceArray, make_struct
 from mmgibbs.models.response import Categories, Interval, Response
-
-if TYPE_CHECKING:
-    from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
 
 N_SUMS = 2  # of a pass, at most
 SCALED_COLUMN_BYTES = 24  # of struct ScaledColumn
@@ -29,7 +26,7 @@ Key = tuple[int, int]  # (seed, chain)
 class ResidentResponse:
     """One response of the design, records in sweep order, on the device of its engine."""
 
-    def __init__(self, engine: StructuredGpuEngine, response: Response):
+    def __init__(self, engine: DeviceState, response: Response):
         self.engine, self.queue = engine, engine.queue
         self.trait, self.is_categories = response.trait, isinstance(response, Categories)
         n_patterns, T = engine.equations.design.patterns.shape
@@ -118,7 +115,7 @@ class ResidentResponse:
 class ResidentResponses:
     """The responses of the design, on the device of its engine: see state.Responses."""
 
-    def __init__(self, engine: StructuredGpuEngine):
+    def __init__(self, engine: DeviceState):
         self.engine, self.queue = engine, engine.queue
         self.passes = [ResidentResponse(engine, response) for response in engine.equations.design.responses]
         self._scaled_columns: dict[int, tuple[DeviceArray, int]] = {}

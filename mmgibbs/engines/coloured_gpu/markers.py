@@ -7,11 +7,11 @@ depends on is drawn by the host, so that every prior has its sweep here.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mmgibbs.draws.source import cuda_source
+from mmgibbs.engines.coloured_gpu.device_state import DeviceState
 from mmgibbs.engines.coloured_gpu.source import FOLDER, REAL
 from mmgibbs.engines.device_sweep import ClassDraws, SiteDraws, StateDraws
 from mmgibbs.engines.markers import weights_of_animals
@@ -19,9 +19,6 @@ from mmgibbs.machine.device import Argument, DeviceArray, make_struct
 from mmgibbs.machine.gpu_queue import GpuQueue
 from mmgibbs.machine.intrinsics import CHUNK
 from mmgibbs.models.design import Design
-
-if TYPE_CHECKING:
-    from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
 
 DRAWS = ("OneTrait", "StatesOfTraits", "SitesOfTraits")
 BLOCK, THREADS = 64, 512  # SNPs of a block, and threads of a sweep, as in markers.cu
@@ -60,7 +57,7 @@ def marker_bytes(design: Design, real: np.dtype) -> int:
 class RecordsOfAnimals:
     """The records of the animals of SNP effects on one trait, `number` of the design, on the device of the engine."""
 
-    def __init__(self, engine: StructuredGpuEngine, number: int):
+    def __init__(self, engine: DeviceState, number: int):
         self.queue, records = engine.queue, engine.equations.records
         markers = engine.equations.design.markers[number]
         animal = markers.animal[records.record].astype(np.int32)
@@ -106,7 +103,7 @@ class RecordsOfAnimals:
 class ResidentMarkerPasses:
     """Passes over the records for every term of SNP effects, on the device of the engine: see state.MarkerPasses."""
 
-    def __init__(self, engine: StructuredGpuEngine):
+    def __init__(self, engine: DeviceState):
         self.equations, self.queue = engine.equations, engine.queue
         self.records = [RecordsOfAnimals(engine, m) for m in range(len(self.equations.design.markers))]
 
@@ -145,7 +142,7 @@ class ResidentEffects:
 
     def __init__(
         self,
-        engine: StructuredGpuEngine,
+        engine: DeviceState,
         number: int,
         genotypes: np.ndarray,
         values: np.ndarray,

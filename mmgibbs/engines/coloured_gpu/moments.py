@@ -6,16 +6,12 @@ is that of `Design.to_original_scale`. Levels are in sweep order until they are 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from mmgibbs.engines.coloured_gpu.device_state import DeviceState
 from mmgibbs.engines.coloured_gpu.source import REAL, kernel
 from mmgibbs.machine.device import make_struct
 from mmgibbs.models.design import CentringShift
-
-if TYPE_CHECKING:
-    from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
 
 PARTS = ("batch_mean", "within", "between_mean", "between")
 
@@ -23,7 +19,7 @@ PARTS = ("batch_mean", "within", "between_mean", "between")
 class UserScale:
     """Theta per term as the user knows it: doubles for terms that a centring, rescaling or offset touches."""
 
-    def __init__(self, engine: StructuredGpuEngine):
+    def __init__(self, engine: DeviceState):
         self.engine, design = engine, engine.equations.design
         touched = (
             {r.term for r in design.rescale}
@@ -115,11 +111,11 @@ class UserScale:
 
 
 class ResidentMoments:
-    """Running mean, M2 and batch means of every location of a StructuredGpuEngine.
+    """Running mean, M2 and batch means of every location of an engine.
 
     batch_length: that of posterior.moments.Moments."""
 
-    def __init__(self, engine: StructuredGpuEngine, batch_length: int):
+    def __init__(self, engine: DeviceState, batch_length: int):
         self.engine, self.batch_length, self.n_draws = engine, int(batch_length), 0
         self.scale = UserScale(engine)
         self._parts = [{part: engine.queue.empty(q * k, np.float64) for part in PARTS} for q, k in self.scale.shapes]

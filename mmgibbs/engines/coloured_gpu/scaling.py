@@ -6,23 +6,20 @@ On the CPU: equations/scaling.py. The kernels are in kernels/moves.cu and produc
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mmgibbs.engines.coloured_gpu.device_state import DeviceState
 from mmgibbs.engines.coloured_gpu.sizes import THREADS, count_blocks, lower, scaling_strands
 from mmgibbs.engines.coloured_gpu.source import kernel
 from mmgibbs.equations.scaling import Elements
 from mmgibbs.machine.device import DeviceArray, make_struct
 
-if TYPE_CHECKING:
-    from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
-
 
 class ResidentScaling:
     """The changes of the terms of an engine, and what they are made with."""
 
-    def __init__(self, engine: StructuredGpuEngine):
+    def __init__(self, engine: DeviceState):
         self.engine, self.queue, self.design = engine, engine.queue, engine.equations.design
         sizes = [t.n_components for t in self.design.terms]
         self._change = [self.queue.empty(k * k + 1, np.float64) for k in sizes]  # D = M - I, and 1 where it is not 0

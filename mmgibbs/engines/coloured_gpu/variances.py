@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from mmgibbs.draws.purpose import AUXILIARY, INTERWEAVE, LIABILITY_SCALE, RESIDUAL_SCALE, THRESHOLD, VARIANCE, stream
 from mmgibbs.engines.augment import block_of_trait, count_records_per_block, expand_classes
+from mmgibbs.engines.coloured_gpu.device_state import DeviceState
+from mmgibbs.engines.coloured_gpu.liabilities import ResidentResponses
+from mmgibbs.engines.coloured_gpu.scaling import ResidentScaling
 from mmgibbs.engines.coloured_gpu.sizes import count_blocks, count_strands, lower, residual_sums, scaling_strands
 from mmgibbs.engines.coloured_gpu.source import kernel
 from mmgibbs.engines.device_sweep import (
@@ -35,18 +38,44 @@ from mmgibbs.models.covariance import CovarianceModel
 from mmgibbs.models.priors import HalfT
 from mmgibbs.models.residual import ClassBlocks
 
-if TYPE_CHECKING:
-    from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
-
 COUNTER = count()
 NONE_LOST = np.uint64(2**64 - 1)
 Key = tuple[int, int]  # (seed, chain)
 
 
+class VariancesState(DeviceState, Protocol):
+    """What a sweep with variances drawn on the device is made of, besides."""
+
+    scaling: ResidentScaling
+    records_per_pattern: np.ndarray
+
+    @property
+    def responses(self) -> ResidentResponses: ...
+
+    @property
+    def augmentation_addresses(self) -> tuple[int, int]: ...
+
+    @property
+    def residual_sums_address(self) -> int: ...
+
+    @property
+    def scaling_sums_address(self) -> int: ...
+
+    def launch_sweep(self) -> None: ...
+
+    def launch_class_precisions(self) -> None: ...
+
+    def launch_quadratic_form(self, i: int, sums: DeviceArray) -> int: ...
+
+    def launch_residual_products(self, moved_term: int | None = None) -> int: ...
+
+    def forget_sums(self) -> None: ...
+
+
 class ResidentVariances:
     """The sampled matrices of one chain on the device of its engine: see device_sweep.DeviceVariances."""
 
-    def __init__(self, engine: StructuredGpuEngine, plan: VariancePlan):
+    def __init__(self, engine: VariancesState, plan: VariancePlan):
         self.engine, self.plan, self.queue = engine, plan, engine.queue
         self._number = next(COUNTER)  # of these buffers: graphs that were recorded with others are not repeated
         design = engine.equations.design

@@ -21,7 +21,7 @@ from mmgibbs.regressions.arrays import draws as host
 from mmgibbs.regressions.arrays.cholesky import cholesky_in_place
 from mmgibbs.regressions.arrays.log_normal_cdf import log_ndtr_in_place
 from mmgibbs.regressions.arrays.triangular import solve_lower_systems
-from mmgibbs.regressions.protocol import Array, Keys
+from mmgibbs.regressions.keys import Array, Keys
 
 if TYPE_CHECKING:
     from mmgibbs.machine.device import Device

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from mmgibbs.draws.source import NAMES, cuda_source
 from mmgibbs.machine.device import Device
-from mmgibbs.regressions.protocol import Array, Keys
+from mmgibbs.regressions.keys import Array, Keys
 
 KERNELS = Path(__file__).resolve().parent / "kernels" / "array_draws.cu"
 

@@ -16,6 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from mmgibbs.draws.purpose import (
+    REGRESSION_COEFFICIENT,
+    REGRESSION_HYPER,
+    REGRESSION_LATENT,
+    REGRESSION_SLICE,
+    stream,
+)
 from mmgibbs.machine.device import make_struct
 from mmgibbs.regressions.graph_chains import (
     NAMESPACE,
@@ -41,6 +48,10 @@ POLYA_GAMMA_GROUPS = f"{NAMESPACE}::polya_gamma_groups"
 DRAW_ROWS, DRAW_HYPERPARAMETERS, INVERT_COVARIANCES = (
     f"{NAMESPACE}::{name}" for name in ("draw_rows", "draw_hyperparameters", "invert_covariances")
 )
+SLICE, LATENT, COEFFICIENT = (
+    stream(purpose, 0) for purpose in (REGRESSION_SLICE, REGRESSION_LATENT, REGRESSION_COEFFICIENT)
+)
+POPULATION, COVARIANCE = stream(REGRESSION_HYPER, 0), stream(REGRESSION_HYPER, 1)
 VISIT_THREADS, POPULATION_THREADS = 128, 256  # of a block, as in the kernels
 MAX_COEFFICIENTS = 500  # of a group
 MAX_SHARED_ROWS, MAX_SHARED_COEFFICIENTS = 512, 32  # beyond which they lie in global memory
@@ -162,8 +173,6 @@ class HierarchicalChains(GraphChains):
 
     def launch_sweep(self) -> None:
         """See GraphChains."""
-        from mmgibbs.regressions.hierarchical.slice import COEFFICIENT, COVARIANCE, LATENT, POPULATION, SLICE
-
         C, (G, q) = len(self.keys), self.sampler.Z.shape
         everything = self.groups, self.prior, self.chains, self.slots
         streams = (SLICE,) if self.sampler.options.method == "slice" else (LATENT, COEFFICIENT)

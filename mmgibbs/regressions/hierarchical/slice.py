@@ -23,14 +23,7 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from mmgibbs.draws.purpose import (
-    REGRESSION_COEFFICIENT,
-    REGRESSION_HYPER,
-    REGRESSION_LATENT,
-    REGRESSION_SLICE,
-    REGRESSION_START,
-    stream,
-)
+from mmgibbs.draws.purpose import REGRESSION_START, stream
 from mmgibbs.errors import ConfigError, DataError, ModelError
 from mmgibbs.machine.threads import equal_ranges
 from mmgibbs.regressions.arrays.base import Arrays, Host
@@ -48,7 +41,15 @@ from mmgibbs.regressions.description import (
 )
 from mmgibbs.regressions.hierarchical import kernels as slice_kernels
 from mmgibbs.regressions.hierarchical import polya_gamma as group_polya_gamma
-from mmgibbs.regressions.hierarchical.device import MAX_COEFFICIENTS, HierarchicalChains
+from mmgibbs.regressions.hierarchical.device import (
+    COEFFICIENT,
+    COVARIANCE,
+    LATENT,
+    MAX_COEFFICIENTS,
+    POPULATION,
+    SLICE,
+    HierarchicalChains,
+)
 from mmgibbs.regressions.hierarchical.grouped import Groups, pack, read_group_predictors, read_groups, read_rows
 from mmgibbs.regressions.hierarchical.population import (
     draw_group_covariance,
@@ -61,10 +62,7 @@ from mmgibbs.regressions.options import AUTO, Choice, option
 from mmgibbs.regressions.predictors import Predictors
 from mmgibbs.regressions.protocol import Array, Keys, Parameter, RegressionData, State
 
-SLICE, LATENT, COEFFICIENT = (
-    stream(purpose, 0) for purpose in (REGRESSION_SLICE, REGRESSION_LATENT, REGRESSION_COEFFICIENT)
-)
-POPULATION, COVARIANCE, START = stream(REGRESSION_HYPER, 0), stream(REGRESSION_HYPER, 1), stream(REGRESSION_START, 0)
+START = stream(REGRESSION_START, 0)
 RANGES_PER_THREAD = 4  # of groups: finer than threads, so that nobody waits long for the last
 DRAWS_AT_A_TIME = 16  # in a prediction
 

@@ -14,8 +14,9 @@ from mmgibbs.regressions.estimators import HierarchicalSlice
 from mmgibbs.regressions.hierarchical import kernels as slice_kernels
 from mmgibbs.regressions.hierarchical import likelihood as group_likelihood
 from mmgibbs.regressions.hierarchical import population
+from mmgibbs.regressions.hierarchical.device import COVARIANCE, POPULATION
 from mmgibbs.regressions.hierarchical.grouped import pack, read_group_predictors, read_groups
-from mmgibbs.regressions.hierarchical.slice import COVARIANCE, POPULATION, HostGroupUpdate
+from mmgibbs.regressions.hierarchical.slice import HostGroupUpdate
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys
 
