@@ -149,6 +149,7 @@ def row_blocks(equations: StructuredEquations, empty: Callable[..., np.ndarray] 
 
 def _products(design: Design, partition: Partition) -> Iterator[Product]:
     """C as products, one after another: they take as much memory as C."""
+    assert len(design.patterns) < 2**16, "missing patterns are numbered in 16 bits"
     position = [np.argsort(order) for order in partition.order]
     for i, term in enumerate(design.terms):
         if term.kind == "random" or term.prior_precision is not None:
