@@ -6,7 +6,7 @@
     model = mmgibbs.model("weight ~ herd + (1 | animal)", records, pedigree)  # and model.fit()
     model = mmgibbs.MixedModel(traits="weight", fixed=["herd"], random={"animal": "pedigree"}).fit(records, pedigree)
     analysis = mmgibbs.load_config("analysis.yaml", ["sampler.samples=2000"])
-    validated = mmgibbs.validate("analysis.yaml", folds=5)   # and check, compare, predict, simulate, init
+    validated = mmgibbs.validate("analysis.yaml")   # and check, compare, predict, simulate, init
 
 Names are imported when they are first used, so that the solver core can be imported without Polars.
 """
@@ -22,8 +22,10 @@ __all__ = [
     "ConfigError",
     "DataError",
     "DeviceError",
+    "Genome",
     "HierarchicalSlice",
     "HorseshoeProbit",
+    "Matings",
     "MixedModel",
     "MmgibbsError",
     "Model",
@@ -31,6 +33,7 @@ __all__ = [
     "MultinomialHMC",
     "MultinomialPG",
     "Result",
+    "ValidationPlan",
     "check",
     "compare",
     "describe_pedigree",
@@ -69,8 +72,11 @@ _HOME = {
     "gwas": "mmgibbs.association.run",
     "init": "mmgibbs.draft.make",
     "optimise_contributions": "mmgibbs.contributions.run",
+    "Matings": "mmgibbs.contributions.candidates",
     "load_config": "mmgibbs.config",
+    "Genome": "mmgibbs.simulation.genome",
     "simulate": "mmgibbs.simulation.make",
+    "ValidationPlan": "mmgibbs.validation.options",
     "validate": "mmgibbs.validation.run",
     **dict.fromkeys(("ConfigError", "DataError", "DeviceError", "MmgibbsError", "ModelError"), "mmgibbs.errors"),
 }

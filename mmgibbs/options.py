@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import argparse
 import math
+import reprlib
 import textwrap
+from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import signature
+from numbers import Integral, Real
 from typing import Any, Protocol
 
+from mmgibbs.errors import ConfigError
 from mmgibbs.genotypes.formats import FORMATS
 
 BAD_INPUT = 2  # the exit code where the input cannot be used
@@ -39,7 +44,7 @@ class NumberRange:
         return value
 
     def __contains__(self, value: float) -> bool:
-        is_finite = math.isfinite(value) or (self.can_be_infinite and value == math.inf)
+        is_finite = -math.inf < value < math.inf or (self.can_be_infinite and value == math.inf)
         is_between = self.low <= value <= self.high
         return (
             is_finite
@@ -47,6 +52,13 @@ class NumberRange:
             and (self.above is None or value > self.above)
             and (self.below is None or value < self.below)
         )
+
+    def check(self, place: str, value: Any) -> float:
+        """Return a number from Python, where anything may come. ConfigError, at this place, for any other value."""
+        is_number = isinstance(value, Integral if self.is_whole else Real) and not isinstance(value, bool)
+        if not is_number or value not in self:
+            raise ConfigError(f"{place}: expected {self.describe()}, got {reprlib.repr(value)}")
+        return int(value) if self.is_whole else float(value)
 
     def describe(self) -> str:
         """'a whole number of 1 or more', 'a number from 0 to below 1'."""
@@ -62,7 +74,7 @@ class NumberRange:
         return f"{what} {low} and {'' if self.below is not None else 'up to '}{high}"
 
 
-POSITIVE, AT_LEAST_ONE = NumberRange(above=0), NumberRange(1, is_whole=True)
+POSITIVE, AT_LEAST_ONE, COUNT = NumberRange(above=0), NumberRange(1, is_whole=True), NumberRange(0, is_whole=True)
 SEED = NumberRange(0, 2**32 - 1, is_whole=True)
 
 
@@ -70,6 +82,19 @@ class Parser(Protocol):
     """A parser, or a group of its options."""
 
     def add_argument(self, *names: str, **settings: Any) -> Any: ...
+
+
+def collect_arguments(function: Callable[..., Any], args: argparse.Namespace) -> dict[str, Any]:
+    """Return the options that are given and are parameters of a function or a class, by name, as Python has them.
+
+    `--quiet` is progress=False, `--no-report` report=False, and `--set` one of the overrides.
+    """
+    given = vars(args) | {NEGATED[name]: not value for name, value in vars(args).items() if name in NEGATED}
+    given |= {"overrides": given.get("set")}
+    return {name: given[name] for name in signature(function).parameters if given.get(name) is not None}
+
+
+NEGATED = {"quiet": "progress", "no_report": "report", "no_check": "check"}
 
 
 def describe(parser: argparse.ArgumentParser, *paragraphs: str) -> None:
@@ -130,20 +155,30 @@ def add_genotypes(parser: Parser) -> None:
     )
 
 
-def add_unknown_parents(parser: Parser, also: str = "") -> None:
+def read_genotypes(args: argparse.Namespace, file: str | None) -> dict[str, Any] | None:
+    """Return the keys of `data.genotypes` that are given, None without any."""
+    keys = {"file": file} | {key: getattr(args, key) for key in GENOTYPE_OPTIONS}
+    return {key: value for key, value in keys.items() if value is not None} or None
+
+
+GENOTYPE_OPTIONS = ("format", "map", "animals", "id")
+
+
+def add_unknown_parents(parser: argparse.ArgumentParser, also: str = "") -> None:
     """How a pedigree writes unknown parents; also: what else is taken for unknown by default."""
     parser.add_argument(
         "--unknown",
         metavar="A,B,...",
         help=f"values that mean an unknown parent, as in --unknown='-9,.' (default: empty, NA and 0{also})",
     )
-    parser.add_argument(
+    groups = parser.add_mutually_exclusive_group()
+    groups.add_argument(
         "--groups",
         metavar="A,B,...",
         help="names in the columns of sires and dams that are genetic groups (unknown-parent groups), not animals; * "
         "stands for any characters: --groups='UPG_*'",
     )
-    parser.add_argument(
+    groups.add_argument(
         "--group-column",
         metavar="COLUMN",
         help="column of the pedigree with the group of each animal's unknown parents",

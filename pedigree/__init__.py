@@ -10,6 +10,7 @@ from typing import Any
 _HOME = {
     "PedigreeError": "errors",
     "TableError": "errors",
+    "ParentGroups": "read",
     "Pedigree": "read",
     "read_pedigree": "read",
     "read_table": "tables",

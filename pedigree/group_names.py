@@ -15,7 +15,7 @@ from pedigree.recode import IdIndex
 from pedigree.spelling import are_unknown_codes
 from pedigree.tables import Table, counted, quoted
 
-GROUP_PARENTS = "the names of groups among the parents"  # what messages call the argument `group_parents`
+GROUP_PARENTS = "the names of groups among the parents"  # what messages call `ParentGroups.parents`
 _SHOWN = 3  # names listed one by one
 _MAX_GROUPS = 500
 _MIN_PARENTS_OF_GROUP = 2  # times that a group stands in place of a parent, on average

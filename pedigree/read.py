@@ -120,6 +120,45 @@ class Pedigree:
         )
 
 
+@dataclass(frozen=True)
+class ParentGroups:
+    """Where a pedigree has the groups of unknown parents: in a column, or as names among sires and dams.
+
+    Parameters
+    ----------
+    column : str, int or None, default None
+        Name or 1-based position of the column of the group of each animal's unknown parents.
+    parents : sequence of str, default ()
+        Names in the columns of sires and dams that are groups, not animals; "*" stands for any characters ("UPG_*").
+        Cannot be combined with `column`.
+    required : bool, default True
+        Refuse an unknown parent without a group where there are groups. False leaves it unknown.
+
+    Examples
+    --------
+    >>> from pedigree import ParentGroups
+    >>> ParentGroups(parents=["UPG_*"]).is_stated
+    True
+    """
+
+    column: str | int | None = None
+    parents: Sequence[str] = ()
+    required: bool = True
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether there are groups."""
+        return self.column is not None or bool(self.parents)
+
+    def _find_column(self, table: Table) -> str | None:
+        """Return the name of the column of groups. Raises PedigreeError where both are given."""
+        if self.column is not None and self.parents:
+            raise PedigreeError(
+                f"{table.name}: a column of groups cannot be combined with {GROUP_PARENTS}; expected one of them"
+            )
+        return None if self.column is None else table.column(self.column)
+
+
 def read_pedigree(
     source: Source,
     *,
@@ -127,9 +166,7 @@ def read_pedigree(
     header: bool | None = None,
     separator: Separator = None,
     unknown: tuple[str, ...] = ("", "NA", "0"),
-    group_column: str | int | None = None,
-    group_parents: Sequence[str] = (),
-    require_groups: bool = True,
+    groups: ParentGroups = ParentGroups(),
     founders: Iterable[str] | None = None,
     hermaphrodites: bool = False,
     more: Sequence[str] = (),
@@ -158,13 +195,8 @@ def read_pedigree(
         One character, " " for any white space, or the widths of columns. None guesses.
     unknown : tuple of str, default ("", "NA", "0")
         Values that mean an unknown parent.
-    group_column : str, int or None, default None
-        Column of the group of each animal's unknown parents.
-    group_parents : sequence of str, default ()
-        Names in the columns of sires and dams that are groups, not animals; "*" stands for any characters ("UPG_*").
-        Cannot be combined with `group_column`.
-    require_groups : bool, default True
-        Refuse an unknown parent without a group where there are groups. False leaves it unknown.
+    groups : ParentGroups, default ParentGroups()
+        Where the groups of unknown parents are. By default there are none.
     founders : iterable of str or None, default None
         Ids to add as animals without parents if they have no row.
     hermaphrodites : bool, default False
@@ -202,12 +234,11 @@ def read_pedigree(
     >>> herd_book.n_animals
     3500
     """
-    unknown = tuple(str(value) for value in unknown if str(value) not in group_parents)
+    unknown = tuple(str(value) for value in unknown if str(value) not in groups.parents)
     table, chosen = choose_columns(source, columns, header, separator, unknown, name, recorded, encoding)
     own = Problems()
     try:
-        stated_groups = _StatedGroups(group_column, tuple(group_parents), require_groups)
-        checked = _check(table, chosen, unknown, stated_groups, founders, hermaphrodites, more, own)
+        checked = _check(table, chosen, unknown, groups, founders, hermaphrodites, more, own)
     except UnknownColumns:
         raise
     except PedigreeError as error:
@@ -225,30 +256,11 @@ def _describe(problems: Problems, chosen: PedigreeColumns) -> str:
     return f"{problems.describe()}{taken}"
 
 
-@dataclass(frozen=True)
-class _StatedGroups:
-    """Where the groups of unknown parents are: a column of the table, or names among the parents."""
-
-    column: str | int | None
-    parents: tuple[str, ...]
-    required: bool  # of every unknown parent
-
-    def __bool__(self) -> bool:
-        return self.column is not None or bool(self.parents)
-
-    def find_column(self, table: Table) -> str | None:
-        if self.column is not None and self.parents:
-            raise PedigreeError(
-                f"{table.name}: a column of groups cannot be combined with {GROUP_PARENTS}; expected one of them"
-            )
-        return None if self.column is None else table.column(self.column)
-
-
 def _check(
     table: Table,
     chosen: PedigreeColumns,
     unknown: tuple[str, ...],
-    stated_groups: _StatedGroups,
+    stated_groups: ParentGroups,
     founders: Iterable[str] | None,
     hermaphrodites: bool,
     more: Sequence[str],
@@ -258,7 +270,7 @@ def _check(
     if len({chosen.id, *chosen.parents}) < 1 + len(chosen.parents):
         columns = ", ".join((chosen.id, *chosen.parents))
         raise PedigreeError(f"{table.name}: id, sire and dam must be three columns, found {columns}")
-    group = stated_groups.find_column(table)
+    group = stated_groups._find_column(table)
     used = [chosen.id, *chosen.parents, chosen.birth, group, *(table.column(c) for c in more)]
     frame = table.read(list(dict.fromkeys(c for c in used if c is not None)))
     table, frame, of_rows = take_rows(table, frame, chosen, unknown, problems)
@@ -268,9 +280,9 @@ def _check(
     ids, parents = _id_columns(frame, chosen, unknown)
     index = IdIndex(ids)
     n_rows = len(ids)
-    in_parents = take_groups(table, ids, parents, stated_groups.parents) if stated_groups.parents else None
+    in_parents = take_groups(table, ids, parents, tuple(stated_groups.parents)) if stated_groups.parents else None
     parents = parents if in_parents is None else in_parents.parents
-    placed = place_parents(table.name, ids, index, parents, unknown, not stated_groups, problems)
+    placed = place_parents(table.name, ids, index, parents, unknown, not stated_groups.is_stated, problems)
     warnings += question_codes_as_ids(table, ids, index, placed.rows)
     warnings += question_alike(table, ids, placed.rows)
     warnings += question_last_row(table, ids, placed.rows)

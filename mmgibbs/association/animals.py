@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,29 +12,21 @@ from mmgibbs.data.genotypes.file_format import GenotypeFile
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import ConfigError, DataError, option, option_name
 from mmgibbs.runs.model_of_run import RunModel
-from mmgibbs.runs.other_genotypes import genotypes_section, open_other_genotypes
+from mmgibbs.runs.other_genotypes import NamedGenotypes, genotypes_section, open_other_genotypes
 from pedigree.spelling import find_respelled
 from pedigree.tables import counted, quoted
 
 
-def open_tested_genotypes(
-    model: RunModel, genotypes: str | os.PathLike | None, options: dict[str, Any]
-) -> tuple[GenotypeFile, Genotypes]:
-    """The file that is named, else that of the run, and its section.
-
-    options: keys of `data.genotypes`, None where not given.
-    """
-    given = {key: value for key, value in options.items() if value is not None}
+def open_tested_genotypes(model: RunModel, genotypes: NamedGenotypes | None) -> tuple[GenotypeFile, Genotypes]:
+    """The file that is named, else that of the run, and its section."""
     if genotypes is None:
         if model.analysis.data.genotypes is None:
             raise ConfigError(
                 f"gwas: '{model.directory}' is a run without genotypes; needed a file of them as second argument"
             )
-        if given:
-            raise ConfigError(f"gwas: {option_name(next(iter(given)))} belongs to a file of genotypes that is named")
         section: Genotypes = model.analysis.data.genotypes
     else:
-        section = genotypes_section("gwas", {"file": genotypes} | given)
+        section = genotypes_section("gwas", genotypes)
     traits = {trait.column or trait.name for trait in model.analysis.traits}
     return open_other_genotypes(section, traits), section
 

@@ -15,7 +15,9 @@ from mmgibbs.options import (
     add_overwrite,
     add_quiet,
     add_set,
+    collect_arguments,
     describe,
+    read_genotypes,
 )
 
 
@@ -66,7 +68,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="for genomic relationships: test the SNPs of each chromosome with relationships made without them",
     )
-    parser.add_argument(
+    windows = parser.add_mutually_exclusive_group()
+    windows.add_argument(
         "--windows",
         metavar="SIZE",
         nargs="?",
@@ -75,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="test windows of neighbouring SNPs too, so wide in the unit of the map (without a number: 1,000,000 base "
         "pairs, 1 Mb or 1 cM)",
     )
-    parser.add_argument("--window-snps", metavar="N", type=AT_LEAST_ONE, help="test windows of N SNPs each")
+    windows.add_argument("--window-snps", metavar="N", type=AT_LEAST_ONE, help="test windows of N SNPs each")
     _add_region_width(parser, "1,000,000 base pairs, 1 Mb or 1 cM; 100 SNPs")
     add_genotypes(parser)
     add_overwrite(parser, "replace an existing association")
@@ -97,28 +100,17 @@ def main(args: argparse.Namespace) -> None:
     from mmgibbs.association.run import gwas
     from mmgibbs.machine.output_places import name_results_folder
     from mmgibbs.report.render import can_write_page, print_notes
-    from mmgibbs.runs.other_genotypes import OPTIONS
 
-    has_page = not args.no_report and can_write_page("gwas.html")
-    made = gwas(
-        args.run,
-        args.genotypes,
-        args.output or name_results_folder(args.run, "gwas"),
-        level=args.level,
-        maf=args.maf,
-        call_rate=args.call_rate,
-        exact_limit=60 * args.exact_limit,
-        seed=args.seed,
-        loco=args.loco,
-        windows=args.windows,
-        window_snps=args.window_snps,
-        region_width=args.region_width,
-        resume=args.resume,
-        overwrite=args.overwrite,
-        progress=not args.quiet,
-        report=has_page,
-        **{key: getattr(args, key) for key in OPTIONS},
-    )
+    quality = {"maf": args.maf, "call_rate": args.call_rate}
+    how = collect_arguments(gwas, args) | {
+        "genotypes": read_genotypes(args, args.genotypes),
+        "output": args.output or name_results_folder(args.run, "gwas"),
+        "quality": {name: least for name, least in quality.items() if least is not None},
+        "exact_limit": 60 * args.exact_limit,
+        "windows": args.windows if args.window_snps is None else {"snps": args.window_snps},
+        "report": not args.no_report and can_write_page("gwas.html"),
+    }
+    made = gwas(**how)
     print_notes(made.notes, args.quiet)
     print("\n".join(describe_association(made)))
     print(f"written to {made.directory}")
@@ -163,16 +155,7 @@ def finemap_command(args: argparse.Namespace) -> None:
     from mmgibbs.association.results import describe_fine_map
     from mmgibbs.report.render import print_notes
 
-    made = finemap(
-        args.association,
-        args.output,
-        effects=args.effects,
-        region_width=args.region_width,
-        overrides=args.set,
-        overwrite=args.overwrite,
-        resume=args.resume,
-        progress=not args.quiet,
-    )
+    made = finemap(**collect_arguments(finemap, args))
     print_notes(made.notes, args.quiet)
     print("\n".join(describe_fine_map(made)))
     print(f"written to {made.directory}")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Mapping
 
 import numpy as np
 import polars as pl
 
 from mmgibbs.config.markers import SIZES
-from mmgibbs.errors import ConfigError, option_name
+from mmgibbs.errors import option_name
+from mmgibbs.options import POSITIVE
 from pedigree.tables import counted
 
 FLANKS_PER_WINDOW = 2  # a region reaches half a window beyond its outer SNPs: 500,000 base pairs
@@ -30,12 +30,7 @@ def flank_of_width(width: object, unit: str | None, command: str) -> float:
     """Half the width of a region around one SNP, in the unit of the map; None: half a window."""
     if width is None:
         return default_flank(unit)
-    if isinstance(width, bool) or not isinstance(width, (int, float)) or not 0 < width < np.inf:
-        raise ConfigError(
-            f"{command}: {option_name('region_width')}: expected a width above 0 in the unit of the map (without a map "
-            f"a number of SNPs), got {reprlib.repr(width)}"
-        )
-    return width / 2
+    return POSITIVE.check(f"{command}: {option_name('region_width')}", width) / 2
 
 
 def are_placed(values: pl.DataFrame) -> pl.Series:

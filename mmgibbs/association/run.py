@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import reprlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,7 +26,9 @@ from mmgibbs.association.tables import (
     describe_left_out,
     find_families,
 )
-from mmgibbs.association.windows import place_windows, scan_windows, windows_frame
+from mmgibbs.association.windows import place_windows, read_windows, scan_windows, windows_frame
+from mmgibbs.config.fields import read_section
+from mmgibbs.config.genotypes import Quality
 from mmgibbs.data.chromosomes_left_out import ChromosomesLeftOut, leave_chromosomes_out
 from mmgibbs.data.genomic_parts import genomic_parts
 from mmgibbs.data.genotypes.file_format import GenotypeFile
@@ -36,12 +38,13 @@ from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import ConfigError, DataError, option_name
 from mmgibbs.machine.output_places import OutputKind, check_output_folder, list_paths, list_run_inputs
 from mmgibbs.machine.signals import StopSignals
+from mmgibbs.options import NumberRange
 from mmgibbs.results.csv_files import is_escaped
 from mmgibbs.results.folder import is_csv_wanted
 from mmgibbs.results.output_folder import Content, write_files
 from mmgibbs.runs.genomic_predictions import read_breeding_values
 from mmgibbs.runs.model_of_run import RunModel, read_model_of_run
-from mmgibbs.runs.other_genotypes import describe_other_genotypes
+from mmgibbs.runs.other_genotypes import NamedGenotypes, describe_other_genotypes
 from mmgibbs.runs.progress import Console
 from mmgibbs.runs.snp_effects import snp_effects_frame
 
@@ -71,23 +74,20 @@ KIND = OutputKind(
 
 def gwas(
     run: str | os.PathLike,
-    genotypes: str | os.PathLike | None = None,
+    genotypes: NamedGenotypes | None = None,
     output: str | os.PathLike | None = None,
     *,
     level: str | None = None,
-    maf: float | None = None,
-    call_rate: float | None = None,
+    quality: Mapping[str, float] | None = None,
     exact_limit: float = EXACT_LIMIT,
     seed: int = 1,
     loco: bool = False,
-    windows: float | Literal[True] | None = None,
-    window_snps: int | None = None,
+    windows: float | Literal[True] | Mapping[str, float] | None = None,
     region_width: float | None = None,
     overwrite: bool = False,
     resume: bool = False,
     progress: bool = True,
     report: bool = False,
-    **options: Any,
 ) -> Association:
     """Test every SNP of a file in the whole mixed model of a finished run, at the variances of the run.
 
@@ -103,16 +103,18 @@ def gwas(
     ----------
     run : path-like
         Folder of a finished run (REML, BLUP or Gibbs) with normal traits and without SNP effects.
-    genotypes : path-like or None, default None
-        Any file that `data.genotypes` reads. By default that of the run.
+    genotypes : path-like, mapping or None, default None
+        Any file that `data.genotypes` reads, or keys of that section: `{"file": "snps.csv", "map": "map.csv"}`. By
+        default that of the run.
     output : path-like or None, default None
         Folder to write. By default nothing is written.
     level : str or None, default None
         Column of the records with the ids of the genotyped animals or lines: the level of a random effect. By default
         that of the first random effect with relationships.
-    maf, call_rate : float or None, default None
-        Least minor allele frequency and call rate, among the animals with records, of SNPs that are tested. By default
-        those of `data.genotypes.quality` of the run if its genotypes are tested, else 0.01 and 0.9.
+    quality : mapping or None, default None
+        `maf` and `call_rate`, the least minor allele frequency and call rate, among the animals with records, of SNPs
+        that are tested. By default those of `data.genotypes.quality` of the run if its genotypes are tested, else 0.01
+        and 0.9.
     exact_limit : float, default 600
         Seconds of estimated time up to which all tests are exact.
     seed : int, default 1
@@ -120,11 +122,9 @@ def gwas(
     loco : bool, default False
         For a run with relationships from genotypes: test the SNPs of each chromosome with relationships that are made
         without them. Chromosomes come from the maps of the run and of the file.
-    windows : float, True or None, default None
+    windows : float, True, mapping or None, default None
         Test windows of neighbouring SNPs too, of this width in the unit of the map; True: 1,000,000 base pairs, 1 Mb or
-        1 cM.
-    window_snps : int or None, default None
-        Test windows of so many SNPs.
+        1 cM; `{"snps": 20}`: of so many SNPs.
     region_width : float or None, default None
         Width of a region around one SNP beyond the threshold, in the unit of the map: SNPs within half of it belong to
         the region. By default 1,000,000 base pairs, 1 Mb or 1 cM; of SNPs without a place it is a number of SNPs, by
@@ -137,8 +137,6 @@ def gwas(
         Print what is being done.
     report : bool, default False
         Write gwas.html too, with Manhattan and quantile-quantile plots; needs `output`.
-    **options : Any
-        Other keys of `data.genotypes`: `map`, `format`, `animals`, `id`, ...
 
     Returns
     -------
@@ -165,8 +163,11 @@ def gwas(
     >>> tested.values.columns[:5]
     ['snp', 'chromosome', 'position', 'counted', 'other']
     """
-    _check_arguments(run, maf, call_rate, exact_limit)
-    _check_windows(windows, window_snps)
+    if not isinstance(run, (str, os.PathLike)):
+        raise ConfigError(f"gwas: found {reprlib.repr(run)}, needed the folder of a finished run")
+    NumberRange(0, can_be_infinite=True).check(f"gwas: {option_name('exact_limit')}", exact_limit)
+    given_limits = _read_limits(quality)
+    asked_windows = read_windows(windows)
     flank_of_width(region_width, None, "gwas")
     console = Console(progress)
     if (report or resume) and output is None:
@@ -174,15 +175,14 @@ def gwas(
     if overwrite and resume:
         raise ConfigError(f"gwas: {option_name('overwrite')} and {option_name('resume')} cannot be combined")
     model = read_model_of_run(run, console.say)
-    file, section = open_tested_genotypes(model, genotypes, options)
-    maf = section.quality.maf if maf is None else maf
-    call_rate = section.quality.call_rate if call_rate is None else call_rate
+    file, section = open_tested_genotypes(model, genotypes)
+    limits = Limits(section.quality.maf, section.quality.call_rate)._replace(**given_limits)
     folder = None
     if output is not None:
         inputs = [*list_run_inputs(model.directory, model.record), *list_paths(section.as_file())]
         refuse_unfinished(output, overwrite or resume)
         folder = check_output_folder(KIND, output, overwrite or resume, inputs)
-    of_windows = place_windows(file, windows, window_snps) if windows or window_snps else None
+    of_windows = None if asked_windows is None else place_windows(file, asked_windows)
     families = find_families(model.analysis.traits)
     animals = match_animals(model, file, level)
     projection = Projection(model.design, model.variances, animals.record_animal, len(animals.places))
@@ -200,10 +200,10 @@ def gwas(
         return Projection(left_out.leave_out(chromosome), model.variances, animals.record_animal, len(animals.places))
 
     settings: dict[str, Any] = {
-        "maf": maf, "call_rate": call_rate, "exact": is_exact, "seed": seed, "loco": loco, "level": animals.level,
-        "windows": windows, "window_snps": window_snps,
+        **limits._asdict(), "exact": is_exact, "seed": seed, "loco": loco, "level": animals.level,
+        "windows": None if asked_windows is None else asked_windows.as_file(),
     }  # fmt: skip
-    tested = Genotypes(file.source, animals.places, Limits(maf, call_rate))
+    tested = Genotypes(file.source, animals.places, limits)
     known = None if folder is None else fingerprint_scan(model.directory, file, section, settings)
     with StopSignals(lambda: None) as stop:
         checkpoint = Checkpoint(stop=stop)
@@ -224,7 +224,7 @@ def gwas(
         raise DataError(f"{file.name}: no SNP can be tested; {describe_left_out(found)}")
     values = association_frame(found, file, model.design.traits, list(families))
     facts = collect_facts(found, model, file, animals, values, seconds, families) | {
-        "fingerprint": known, "maf": maf, "call_rate": call_rate, "loco": loco,
+        "fingerprint": known, **limits._asdict(), "loco": loco,
         "genotypes_section": section.as_file(), "map_unit": file.unit,
     }  # fmt: skip
     regions, region_notes = make_regions(values, list_tests(facts), facts, region_width, "gwas")
@@ -323,15 +323,13 @@ def warn_of_other_chromosomes(left_out: ChromosomesLeftOut, file: GenotypeFile) 
     return (f"warning: {of}: tested with the relationships of the run",)
 
 
-def _check_arguments(run: object, maf: float | None, call_rate: float | None, exact_limit: float) -> None:
-    if not isinstance(run, (str, os.PathLike)):
-        raise ConfigError(f"gwas: found {reprlib.repr(run)}, needed the folder of a finished run")
-    for name, value, top in (("maf", maf, 0.5), ("call_rate", call_rate, 1.0), ("exact_limit", exact_limit, np.inf)):
-        if value is None and name != "exact_limit":
-            continue  # that of the run
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= top:
-            of = "0 or more" if top == np.inf else f"0 to {top:g}"
-            raise ConfigError(f"gwas: {option_name(name)}: expected a number, {of}, got {reprlib.repr(value)}")
+def _read_limits(quality: Mapping[str, float] | None) -> dict[str, float]:
+    """The limits of `Limits` that are given."""
+    checked = read_section(Quality, quality, "gwas: quality.")
+    for name in quality or {}:
+        if name not in Limits._fields:
+            raise ConfigError(f"gwas: quality.{name}: expected {' or '.join(Limits._fields)}, the limits of a test")
+    return {name: getattr(checked, name) for name in quality or {}}
 
 
 def _describe_plan(file: GenotypeFile, animals: Animals, seconds: float, is_exact: bool, limit: float) -> str:
@@ -350,22 +348,3 @@ def _progress(console: Console, n: int, what: str) -> Callable[[int], None]:
             console.say(f"{done:,} of {n:,} {what}")
 
     return tell
-
-
-def _check_windows(windows: object, window_snps: object) -> None:
-    if windows is not None and window_snps is not None:
-        raise ConfigError(
-            f"gwas: {option_name('windows')} and {option_name('window_snps')} cannot be combined; needed one of them"
-        )
-    is_number = isinstance(windows, (int, float)) and not isinstance(windows, bool)
-    if windows is not None and windows is not True and not (is_number and 0 < windows < np.inf):  # type: ignore[operator]
-        raise ConfigError(
-            f"gwas: {option_name('windows')}: expected a width above 0 in the unit of the map, got "
-            f"{reprlib.repr(windows)}"
-        )
-    if window_snps is not None and (
-        isinstance(window_snps, bool) or not isinstance(window_snps, (int, np.integer)) or window_snps < 1
-    ):
-        raise ConfigError(
-            f"gwas: {option_name('window_snps')}: expected a number of SNPs, 1 or more, got {reprlib.repr(window_snps)}"
-        )

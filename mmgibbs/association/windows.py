@@ -6,7 +6,7 @@ where the scan is calibrated from gamma X'D X, and exactly where p is below 1e-5
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 import numpy as np
@@ -17,21 +17,30 @@ from mmgibbs.association.projection import Projection
 from mmgibbs.association.scan import NEAR, Genotypes, MakeProjection, SnpModel
 from mmgibbs.association.statistics import false_discovery_rates, log_p_of_weighted_chi2
 from mmgibbs.association.tables import trait_columns
+from mmgibbs.config.fields import read_section
 from mmgibbs.config.markers import Windows
 from mmgibbs.data.genotypes.file_format import GenotypeFile
 from mmgibbs.data.genotypes.windows import Placed, placed
-from mmgibbs.errors import ConfigError, option_name
+from mmgibbs.errors import ConfigError, is_command, option_name
 
 MAX_SNPS = 3_000  # of a window, whose matrix (m, m) has eigenvalues
 WINDOWS_PER_CHUNK = 50
 
 
-def place_windows(file: GenotypeFile, size: float | Literal[True] | None, snps: int | None) -> Placed:
-    """The windows of the SNPs of a file: so wide, or of so many SNPs; ConfigError where one has too many."""
-    windows = placed(file.snps, Windows(size=None if size is True else size, snps=snps), file.unit)
+def read_windows(given: float | Literal[True] | Mapping[str, float] | None) -> Windows | None:
+    """The windows that an argument asks for: a width, True for the usual one, or keys as of `model.markers`."""
+    if given is None:
+        return None
+    keys = given if given is True or isinstance(given, Mapping) else {"size": given}
+    return read_section(Windows, keys, f"gwas: {option_name('windows')}.")
+
+
+def place_windows(file: GenotypeFile, asked: Windows) -> Placed:
+    """The windows of the SNPs of a file; ConfigError where one has too many."""
+    windows = placed(file.snps, asked, file.unit)
     largest = int(np.bincount(windows.of_snp).max())
     if largest > MAX_SNPS:
-        name = "windows" if snps is None else "window_snps"
+        name = "window_snps" if asked.snps is not None and is_command() else "windows"
         raise ConfigError(
             f"gwas: {option_name(name)}: a window has {largest:,} SNPs; needed windows of at most {MAX_SNPS:,}"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mmgibbs.options import add_escape_formulas, add_output, add_top, describe
+from mmgibbs.options import add_escape_formulas, add_output, add_top, collect_arguments, describe
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,14 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     from mmgibbs.comparison.make import compare
 
-    made = compare(args.a, args.b, args.output, levels=args.levels, top=args.top, escape_formulas=args.escape_formulas)
+    made = compare(**collect_arguments(compare, args))
     print(made.text)
     if made.directory is not None:
         print(f"\nwritten to {args.output}")
-    if args.page is not None:
-        from mmgibbs.report.make import make_report
-
-        print(f"written to {make_report([args.a, args.b], args.page, args.top)}")
+    if made.page is not None:
+        print(f"written to {made.page}")
 
 
 COMMANDS = {"compare": (add_arguments, main)}

@@ -29,10 +29,10 @@ from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from mmgibbs.config.frames import as_polars
-from mmgibbs.config.messages import Expected, Problems, translate, unexpected, unsuitable, wrong
+from mmgibbs.config.messages import Expected, Problems, listed_problems, translate, unexpected, unsuitable, wrong
 from mmgibbs.config.rules import broken_rules
 from mmgibbs.config.text import Plain, as_number, is_nothing, show
-from mmgibbs.errors import nearest
+from mmgibbs.errors import ConfigError, nearest
 
 T = TypeVar("T")
 Schema = dict[str, Any]  # JSON schema
@@ -133,6 +133,19 @@ class Section(BaseModel):
             mapping = {key: schema.pop(key) for key in list(schema) if key != "description"}
             schema["anyOf"] = [mapping, *cls.short_forms]
         return reference
+
+
+S = TypeVar("S", bound=Section)
+
+
+def read_section(kind: type[S], value: object, place: str) -> S:
+    """Return a section that was given as an argument. ConfigError with each problem, behind the words of its place."""
+    try:
+        return kind.model_validate(value)
+    except ValidationError as error:
+        found = [(place + ".".join(at), message) for at, message in listed_problems(error)]
+        lines = [f"{path.rstrip('.: ')}: {message}" for path, message in found]
+        raise ConfigError("\n".join(lines)) from None
 
 
 def _described(schema: Schema, field: FieldInfo) -> Schema:

@@ -11,6 +11,7 @@ import polars as pl
 from mmgibbs.contributions.optimum import Limits
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import ConfigError, DataError, option, option_name
+from mmgibbs.options import AT_LEAST_ONE
 from pedigree.columns import has_role_name
 from pedigree.contents import UTF8
 from pedigree.parents import find_rows
@@ -22,6 +23,48 @@ SEX_NAMES = ("sex", "gender")
 MALE = ("m", "male", "1", "sire", "bull", "boar", "ram", "buck", "stallion", "cock")
 FEMALE = ("f", "female", "2", "dam", "cow", "heifer", "sow", "gilt", "ewe", "doe", "mare", "hen")
 MAX_MATINGS = 1_000_000_000  # of a candidate: more are a typing error
+
+
+@dataclass(frozen=True)
+class Matings:
+    """Matings that are to be planned.
+
+    Parameters
+    ----------
+    matings : int
+        Number of matings.
+    max_males, max_females : int or None, default None
+        Most matings of an animal of this sex, if its `max` does not say it. By default all.
+    mated : path-like, polars.DataFrame or None, default None
+        Table of the matings that are made already: columns sire and dam, and perhaps matings. They count.
+    monoecious : bool, default False
+        Each candidate may be either parent, also both (a selfed plant): the table of candidates then has no sex.
+
+    Examples
+    --------
+    >>> import mmgibbs
+    >>> mmgibbs.Matings(200, max_females=1).max_females
+    1
+    """
+
+    matings: int
+    max_males: int | None = None
+    max_females: int | None = None
+    mated: Source | None = None
+    monoecious: bool = False
+
+    def __post_init__(self) -> None:
+        """Check each number. ConfigError for limits that do not fit together."""
+        for name in ("matings", "max_males", "max_females"):
+            value = getattr(self, name)
+            if value is None and name != "matings":
+                continue
+            AT_LEAST_ONE.check(f"contributions: {option_name(name)}", value)
+            if name != "matings" and self.monoecious:
+                raise ConfigError(
+                    f"contributions: {option_name(name)} cannot be combined with {option_name('monoecious')}; needed "
+                    "a column max of the candidates"
+                )
 
 
 @dataclass(frozen=True)
@@ -61,16 +104,21 @@ class Candidates:
         return out
 
 
-def read_candidates(
-    source: Source,
-    matings: int,
-    max_males: int | None = None,
-    max_females: int | None = None,
-    monoecious: bool = False,
-) -> Candidates:
-    """The table of candidates. DataError for one without a sex (or, of monoecious plants, with one), or twice."""
-    table = open_table(source, encoding=UTF8)
-    id_column, sex_column = _find_id(table), _find_sex(table, monoecious)
+def read_candidates(source: Source, asked: Matings) -> Candidates:
+    """The table of candidates, and the matings that are made already.
+
+    DataError for one without a sex (or, of monoecious plants, with one) or twice, and for limits that cannot be met.
+    """
+    candidates = _read_table(source, asked)
+    if asked.mated is not None:
+        candidates = read_mated(asked.mated, candidates)
+    check_limits(candidates, asked)
+    return candidates
+
+
+def _read_table(source: Source, asked: Matings) -> Candidates:
+    table, matings = open_table(source, encoding=UTF8), asked.matings
+    id_column, sex_column = _find_id(table), _find_sex(table, asked.monoecious)
     columns = {role: _find_column(table, role) for role in ("min", "max")}
     frame = table.read([c for c in (id_column, sex_column, *columns.values()) if c is not None])
     ids, lines = frame[id_column].cast(pl.String), np.array([table.line(row) for row in range(frame.height)])
@@ -79,7 +127,7 @@ def read_candidates(
     is_male, limit_of_sex = None, np.full(len(ids), 2 * matings)
     if sex_column is not None:
         is_male = _read_sex(table.name, lines, frame[sex_column])
-        limit_of_sex = np.where(is_male, max_males or matings, max_females or matings)
+        limit_of_sex = np.where(is_male, asked.max_males or matings, asked.max_females or matings)
     lowest = _read_matings(table.name, lines, frame, columns["min"], np.zeros(len(ids), np.int64))
     highest = _read_matings(table.name, lines, frame, columns["max"], limit_of_sex)
     _refuse_rows(table.name, lines, lowest > highest, "found min above max", "min of at most max (matings)")
@@ -127,17 +175,17 @@ def read_mated(source: Source, candidates: Candidates) -> Candidates:
     return replace(candidates, lowest=np.maximum(candidates.lowest, made), mated=mated)
 
 
-def check_limits(candidates: Candidates, max_males: int | None, max_females: int | None) -> None:
+def check_limits(candidates: Candidates, asked: Matings) -> None:
     """DataError where there is one sex alone, or where halves of the sexes cannot be reached."""
     needed, plants = candidates.most_matings, " (two for each mating)" if candidates.is_male is None else ""
-    for (word, places), given in zip(candidates.sexes().items(), (max_males, max_females), strict=False):
+    for word, places in candidates.sexes().items():
         n, name = places.size, f"max_{word}s"
         if not n:
             other, total = "female" if word == "male" else "male", len(candidates.ids)
             raise DataError(f"{candidates.name}: all {total:,} candidates are {other}s; needed {word}s as well")
         most, least = int(candidates.highest[places].sum()), int(candidates.lowest[places].sum())
         if most < needed:
-            source = option_name(name) if given else "column max"
+            source = option_name(name) if getattr(asked, name, None) else "column max"
             raise DataError(
                 f"{candidates.name}: {counted(n, word)} can have {most:,} matings in total, needed "
                 f"{needed:,}{plants} ({option_name('matings')}); raise {source}, add {word}s or plan fewer matings"
@@ -243,12 +291,3 @@ def _refuse_rows(name: str, lines: np.ndarray, is_wrong: np.ndarray, found: str 
     listed = [f"{name} row {lines[row]}: {text}" for row, text in zip(rows[:SHOWN], texts, strict=False)]
     more = [f"... and {rows.size - SHOWN:,} more"] if rows.size > SHOWN else []
     raise DataError("\n".join([*listed, *more, f"needed {needed}"]))
-
-
-def check_number(name: str, value: object, lowest: float, highest: float, is_whole: bool = False) -> None:
-    """ConfigError where an argument is no number within these limits."""
-    kind = int if is_whole else (int, float)
-    if isinstance(value, bool) or not isinstance(value, kind) or not lowest <= value <= highest:
-        top = "or more" if highest == np.inf else f"to {highest:g}"
-        what = "a whole number" if is_whole else "a number"
-        raise ConfigError(f"contributions: {option_name(name)}: expected {what}, {lowest:g} {top}, got {value!r}")

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from typing import Any
-
 import numpy as np
 
+from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.contributions.candidates import Candidates, locate_candidates
 from mmgibbs.contributions.coancestry import Coancestry, PedigreeCoancestry, make_genomic_coancestry
 from mmgibbs.contributions.values import ASKED
-from mmgibbs.errors import ConfigError, DataError, option, option_name
+from mmgibbs.errors import ConfigError, DataError, option
 from mmgibbs.genotypes.store import store_genotypes
 from mmgibbs.report.finished import Finished
-from mmgibbs.runs.other_genotypes import genotypes_section, open_other_genotypes
+from mmgibbs.runs.other_genotypes import open_other_genotypes
 from pedigree.errors import PedigreeError, TableError
 from pedigree.inbreeding import inbreeding
 from pedigree.read import read_pedigree
@@ -23,15 +21,10 @@ from pedigree.selfing import selfed_relatives
 MAX_GENOMIC_CANDIDATES = 20_000  # 3.2 GB
 
 
-def make_coancestry(
-    finished: Finished, candidates: Candidates, genotypes: str | os.PathLike | None, options: dict[str, Any]
-) -> tuple[Coancestry, str]:
+def make_coancestry(finished: Finished, candidates: Candidates, genotypes: Genotypes | None) -> tuple[Coancestry, str]:
     """K among the candidates, and what it is from in words."""
-    given = {key: value for key, value in options.items() if value is not None}
     if genotypes is not None:
-        return _make_genomic_coancestry(candidates, {"file": genotypes} | given)
-    if given:
-        raise ConfigError(f"{ASKED}{option_name(next(iter(given)))} belongs to a file of genotypes")
+        return _make_genomic_coancestry(candidates, genotypes)
     if finished.animals is None:
         raise ConfigError(
             f"{ASKED}'{finished.directory}' is a run without a pedigree; needed genotypes of the candidates "
@@ -70,14 +63,14 @@ def _generations_of_selfing(finished: Finished) -> np.ndarray | None:
     return None
 
 
-def _make_genomic_coancestry(candidates: Candidates, section: dict[str, Any]) -> tuple[Coancestry, str]:
+def _make_genomic_coancestry(candidates: Candidates, genotypes: Genotypes) -> tuple[Coancestry, str]:
     n = len(candidates.ids)
     if n > MAX_GENOMIC_CANDIDATES:
         raise ConfigError(
             f"{ASKED}genomic coancestry of {n:,} candidates takes {8 * n * n / 1e9:,.0f} GB; needed at most "
             f"{MAX_GENOMIC_CANDIDATES:,} candidates, or coancestry by the pedigree"
         )
-    file = open_other_genotypes(genotypes_section("contributions", section), ())
+    file = open_other_genotypes(genotypes, ())
     animals = locate_candidates(candidates, file.ids, f"genotyped animals of {file.name}")
     store = store_genotypes(file.source, animals, np.arange(file.n_snps))
     return make_genomic_coancestry(store), f"genotypes of {file.name}"

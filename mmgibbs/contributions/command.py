@@ -6,13 +6,16 @@ import argparse
 
 from mmgibbs.options import (
     AT_LEAST_ONE,
+    COUNT,
     NumberRange,
     add_genotypes,
     add_no_report,
     add_output,
     add_overwrite,
     add_quiet,
+    collect_arguments,
     describe,
+    read_genotypes,
 )
 
 
@@ -60,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--draws",
-        type=NumberRange(0, is_whole=True),
+        type=COUNT,
         default=200,
         metavar="N",
         help="most draws to optimise; 0: none (default: 200)",
@@ -76,34 +79,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
+    from mmgibbs.contributions.candidates import Matings
     from mmgibbs.contributions.results import describe_plans, fact_lines
     from mmgibbs.contributions.run import optimise_contributions
     from mmgibbs.machine.output_places import name_results_folder
     from mmgibbs.report.render import can_write_page, print_notes
-    from mmgibbs.runs.other_genotypes import OPTIONS
 
-    has_page = not args.no_report and can_write_page("contributions.html")
-    made = optimise_contributions(
-        args.run,
-        args.candidates,
-        args.output or name_results_folder(args.run, "contributions"),
-        matings=args.matings,
-        coancestry=args.coancestry,
-        rate=args.rate,
-        trait=args.trait,
-        index=None if args.index is None else _read_index(args.index),
-        max_males=args.max_males,
-        max_females=args.max_females,
-        mated=args.mated,
-        genotypes=args.genotypes,
-        monoecious=args.monoecious,
-        draws=args.draws,
-        worst=args.worst,
-        overwrite=args.overwrite,
-        progress=not args.quiet,
-        report=has_page,
-        **{key: getattr(args, key) for key in OPTIONS},
-    )
+    how = collect_arguments(optimise_contributions, args) | {
+        "output": args.output or name_results_folder(args.run, "contributions"),
+        "matings": Matings(**collect_arguments(Matings, args)),
+        "index": None if args.index is None else _read_index(args.index),
+        "genotypes": read_genotypes(args, args.genotypes),
+        "report": not args.no_report and can_write_page("contributions.html"),
+    }
+    made = optimise_contributions(**how)
     print_notes(made.notes, args.quiet)
     lines = fact_lines(made.facts)
     width = max(len(name) for name, _ in lines)

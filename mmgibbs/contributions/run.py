@@ -7,18 +7,12 @@ import reprlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from mmgibbs.contributions.candidates import (
-    Candidates,
-    check_limits,
-    check_number,
+    Matings,
     check_sexes,
     locate_candidates,
     read_candidates,
-    read_mated,
 )
 from mmgibbs.contributions.coancestry_of_run import make_coancestry
 from mmgibbs.contributions.matings import round_matings
@@ -33,17 +27,20 @@ from mmgibbs.contributions.tables import (
 )
 from mmgibbs.contributions.values import ASKED, choose_criterion, evaluated_ids, posterior_means, read_draws
 from mmgibbs.errors import ConfigError, DataError, option_name
-from mmgibbs.machine.output_places import OutputKind, check_output_folder, list_run_inputs
+from mmgibbs.machine.output_places import OutputKind, check_output_folder, list_paths, list_run_inputs
+from mmgibbs.options import COUNT, NumberRange
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.results.csv_files import is_escaped
 from mmgibbs.results.folder import is_csv_wanted
 from mmgibbs.results.output_folder import Content, write_files
+from mmgibbs.runs.other_genotypes import NamedGenotypes, genotypes_section
 from mmgibbs.runs.progress import Console
 from pedigree.errors import TableError
 from pedigree.tables import Source
 
 RATE = 0.01  # of the increase in coancestry, of what is left to 1
 WORST_SHARE = 0.2
+RATES, COANCESTRY, WORST = NumberRange(-1, 1), NumberRange(0, 1), NumberRange(0.001, 1)  # that are taken
 
 
 TABLES = ("candidates", "frontier", "plans", "matings")
@@ -61,22 +58,17 @@ def optimise_contributions(
     candidates: Source,
     output: str | os.PathLike | None = None,
     *,
-    matings: int,
+    matings: int | Matings,
     coancestry: float | None = None,
     rate: float | None = None,
     trait: str | None = None,
     index: Mapping[str, float] | None = None,
-    max_males: int | None = None,
-    max_females: int | None = None,
-    mated: Source | None = None,
-    genotypes: str | os.PathLike | None = None,
-    monoecious: bool = False,
+    genotypes: NamedGenotypes | None = None,
     draws: int = 200,
     worst: float = WORST_SHARE,
     overwrite: bool = False,
     progress: bool = True,
     report: bool = False,
-    **options: Any,
 ) -> Contributions:
     """Optimise the contributions of candidates of a finished run, and pair them.
 
@@ -90,12 +82,13 @@ def optimise_contributions(
     run : path-like
         Folder of a finished run with breeding values.
     candidates : path-like or polars.DataFrame
-        Table of the candidates: columns id, sex (M or F; none if `monoecious`), and perhaps min and max, the least and
-        most matings of each (semen that is bought already: min).
+        Table of the candidates: columns id, sex (M or F; none of monoecious plants), and perhaps min and max, the
+        least and most matings of each (semen that is bought already: min).
     output : path-like or None, default None
         Folder to write. By default nothing is written.
-    matings : int
-        Number of matings that are planned.
+    matings : int or Matings
+        Number of matings that are planned, or `Matings(50, max_females=1)` with limits of animals, the matings that are
+        made already, or monoecious plants.
     coancestry : float or None, default None
         Highest mean coancestry. By default `rate` gives it.
     rate : float or None, default None
@@ -105,14 +98,9 @@ def optimise_contributions(
         Trait whose breeding values count. By default the only one.
     index : mapping from str to float or None, default None
         Traits and what one unit of each is worth.
-    max_males, max_females : int or None, default None
-        Most matings of an animal of this sex, if its `max` does not say it. By default all.
-    mated : path-like, polars.DataFrame or None, default None
-        Table of the matings that are made already: columns sire and dam, and perhaps matings. They count.
-    genotypes : path-like or None, default None
-        Genotypes of all candidates: coancestry is then from alleles alike in state. By default by the pedigree.
-    monoecious : bool, default False
-        Each candidate may be either parent, also both (a selfed plant): the table then has no sex.
+    genotypes : path-like, mapping or None, default None
+        Genotypes of all candidates, a file or keys of `data.genotypes`: coancestry is then from alleles alike in state.
+        By default by the pedigree.
     draws : int, default 200
         Draws of the breeding values for which contributions are optimised, at most. 0: none.
     worst : float, default 0.2
@@ -123,8 +111,6 @@ def optimise_contributions(
         Print what is being done.
     report : bool, default False
         Write contributions.html too; needs `output`.
-    **options : Any
-        Other keys of `data.genotypes`: `map`, `format`, `animals`, `id`, ...
 
     Returns
     -------
@@ -153,40 +139,46 @@ def optimise_contributions(
     >>> made.candidates["matings"].sum(), made.matings["matings"].sum()
     (100, 50)
     """
-    _check_arguments(matings, coancestry, rate, max_males, max_females, draws, worst)
-    if monoecious and (max_males is not None or max_females is not None):
-        name = "max_males" if max_males is not None else "max_females"
-        raise ConfigError(
-            f"{ASKED}{option_name(name)} cannot be combined with {option_name('monoecious')}; needed a column max of "
-            "the candidates"
-        )
+    asked = matings if isinstance(matings, Matings) else Matings(matings)
+    for name, value, limits in (
+        ("coancestry", coancestry, COANCESTRY), ("rate", rate, RATES), ("draws", draws, COUNT), ("worst", worst, WORST),
+    ):  # fmt: skip
+        if value is not None:
+            limits.check(f"{ASKED}{option_name(name)}", value)
+    if coancestry is not None and rate is not None:
+        raise ConfigError(f"{ASKED}{option_name('coancestry')} cannot be combined with {option_name('rate')}")
     if report and output is None:
         raise ConfigError(f"{ASKED}report needs output, the folder to write")
     console = Console(progress)
     finished = _read_run(run)
-    read = [candidates, mated, genotypes, *options.values(), *list_run_inputs(finished.directory, finished.record)]
+    section = None if genotypes is None else genotypes_section("contributions", genotypes)
+    files = [] if section is None else list_paths(section.as_file())
+    read = [candidates, asked.mated, *files, *list_run_inputs(finished.directory, finished.record)]
     folder = None if output is None else check_output_folder(KIND, output, overwrite, read)
     criterion = choose_criterion(finished, trait, index)
-    chosen = _read_tables(candidates, mated, matings, max_males, max_females, monoecious)
+    try:
+        chosen = read_candidates(candidates, asked)
+    except TableError as error:
+        raise DataError(str(error)) from None
     evaluated = evaluated_ids(finished, criterion)
     places = locate_candidates(chosen, evaluated, f"animals with breeding values of {criterion.words} in the run")
     chosen = replace(chosen, ids=evaluated.gather(places))
     if finished.animals is not None:
         check_sexes(chosen, {role: finished.animals[role] for role in ("sire", "dam")})
-    K, kind = make_coancestry(finished, chosen, genotypes, options)
+    K, kind = make_coancestry(finished, chosen, section)
     b = posterior_means(finished, criterion, chosen.ids)
     planner = Planner(K, chosen, b, console)
     limit = planner.choose_limit(coancestry, RATE if rate is None else rate)
     plan = planner.optimise(limit)
     kept = read_draws(finished, criterion, chosen.ids, draws) if draws else None
     over_draws = None if kept is None else planner.optimise_draws(kept, plan, limit, worst)
-    counts = round_matings(plan.contributions, planner.limits, matings)
+    counts = round_matings(plan.contributions, planner.limits, chosen.matings)
     pairs = planner.pair(counts)
     facts = collect_facts(finished, criterion, chosen, kind, planner, limit, plan, counts, over_draws, worst)
     notes = (
-        *note_limit(limit, plan, facts["coancestry_of_matings"], matings, planner.limits),
+        *note_limit(limit, plan, facts["coancestry_of_matings"], chosen.matings, planner.limits),
         *describe_draws(finished, criterion, chosen, draws, kept, over_draws),
-        *note_pairs(pairs, matings),
+        *note_pairs(pairs, chosen.matings),
     )
     made = Contributions(
         contributions_frame(chosen, b, plan, counts, over_draws),
@@ -223,42 +215,3 @@ def _read_run(run: str | os.PathLike) -> Finished:
         return read_finished(run)
     except ConfigError as error:
         raise ConfigError(str(error).replace("report: ", ASKED, 1)) from None
-
-
-def _read_tables(
-    source: Source,
-    mated: Source | None,
-    matings: int,
-    max_males: int | None,
-    max_females: int | None,
-    monoecious: bool,
-) -> Candidates:
-    try:
-        candidates = read_candidates(source, matings, max_males, max_females, monoecious)
-        candidates = candidates if mated is None else read_mated(mated, candidates)
-    except TableError as error:
-        raise DataError(str(error)) from None
-    check_limits(candidates, max_males, max_females)
-    return candidates
-
-
-def _check_arguments(
-    matings: int,
-    coancestry: float | None,
-    rate: float | None,
-    max_males: int | None,
-    max_females: int | None,
-    draws: int,
-    worst: float,
-) -> None:
-    check_number("matings", matings, 1, np.inf, is_whole=True)
-    check_number("draws", draws, 0, np.inf, is_whole=True)
-    check_number("worst", worst, 0.001, 1)
-    for name, most in (("max_males", max_males), ("max_females", max_females)):
-        if most is not None:
-            check_number(name, most, 1, np.inf, is_whole=True)
-    for name, value in (("coancestry", coancestry), ("rate", rate)):
-        if value is not None:
-            check_number(name, value, 0 if name == "coancestry" else -1, 1)
-    if coancestry is not None and rate is not None:
-        raise ConfigError(f"{ASKED}{option_name('coancestry')} cannot be combined with {option_name('rate')}")

@@ -15,7 +15,7 @@ from mmgibbs.errors import DataError
 from pedigree.errors import PedigreeError, TableError, UnknownColumns
 from pedigree.parents import are_unlike
 from pedigree.problems import Problems
-from pedigree.read import read_pedigree
+from pedigree.read import ParentGroups, read_pedigree
 from pedigree.spelling import find_respelled, find_similar
 from pedigree.tables import agreeing, quoted
 
@@ -45,8 +45,7 @@ def read_kin(analysis: Analysis, records: Records, problems: Problems | None = N
             encoding=data.pedigree_encoding,
             problems=in_rows,
             unknown=tuple(data.unknown_parent),
-            group_column=None if data.groups is None else data.groups.column,
-            group_parents=() if data.groups is None else data.groups.parents,
+            groups=ParentGroups() if data.groups is None else ParentGroups(data.groups.column, data.groups.parents),
             founders=ids_with_records(analysis, records.phenotypes, records.observed)
             if data.add_missing_animals
             else None,

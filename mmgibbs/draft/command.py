@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from typing import Any
 
 from mmgibbs.options import (
     BAD_INPUT,
@@ -12,6 +13,7 @@ from mmgibbs.options import (
     add_output,
     add_overwrite,
     add_unknown_parents,
+    collect_arguments,
     read_unknown_parents,
 )
 
@@ -55,22 +57,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """BAD_INPUT if the file cannot be used with the tables yet."""
-    from mmgibbs.draft.make import draft
+    from mmgibbs.draft.make import init
 
-    wanted = tuple(name.strip() for name in (args.traits or "").split(",") if name.strip())
-    made = draft(
-        args.phenotypes, args.pedigree, args.genotypes, wanted, args.output,
-        overwrite=args.overwrite,
-        widths=_widths(args.widths, "widths"),
-        pedigree_widths=_widths(args.pedigree_widths, "pedigree_widths"),
-        formula=args.formula,
-        family=_family(args.family),
-        weights=args.weights,
-        **read_unknown_parents(args),
-        check=not args.no_check,
-        encoding=args.encoding,
-        pedigree_encoding=args.pedigree_encoding,
-    )  # fmt: skip
+    how = {
+        "traits": tuple(name.strip() for name in (args.traits or "").split(",") if name.strip()),
+        "family": _family(args.family),
+        "data": _read_data(args),
+    }
+    made = init(**collect_arguments(init, args) | how)
     for line in made.said:
         print(line, file=sys.stderr if line.startswith(("warning: ", "note: ")) else sys.stdout)
     print(f"\nwritten to {made.path}")
@@ -93,6 +87,21 @@ def _family(text: str | None) -> str | dict[str, str] | None:
     if not all(trait.strip() and family.strip() for trait, _, family in parts):
         raise ConfigError(f"init: {option_name('family')}: expected TRAIT=TYPE,TRAIT=TYPE, got '{text}'")
     return {trait.strip(): family.strip() for trait, _, family in parts}
+
+
+def _read_data(args: argparse.Namespace) -> dict[str, Any]:
+    """The keys of the section `data` that are given."""
+    stated = read_unknown_parents(args)
+    groups = {"parents": stated["groups"], "column": args.group_column}
+    data = {
+        "widths": _widths(args.widths, "widths"),
+        "pedigree_widths": _widths(args.pedigree_widths, "pedigree_widths"),
+        "encoding": args.encoding,
+        "pedigree_encoding": args.pedigree_encoding,
+        "unknown_parent": stated.get("unknown"),
+        "groups": {key: value for key, value in groups.items() if value} or None,
+    }
+    return {key: value for key, value in data.items() if value is not None}
 
 
 def _widths(text: str | None, name: str) -> tuple[int, ...] | None:

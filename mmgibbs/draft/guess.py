@@ -55,11 +55,25 @@ from pedigree.group_names import GROUP_PARENTS
 from pedigree.parents import UNKNOWN_VALUES
 from pedigree.problems import Problems
 from pedigree.read import Pedigree, read_pedigree
-from pedigree.tables import Separator, nearest, open_table
+from pedigree.tables import nearest, open_table
 
 _REPEATED = 1.5  # records of an animal
 _ALIKE, _MIN_COMPARED = 0.995, 20  # correlation of two covariates, and records that have both
 _MOST_FIXED, _OF_A_LEVEL = 10, 20.0  # levels, and records in each, of a fixed class of a trait that is not normal
+
+
+@dataclass(frozen=True)
+class StatedData:
+    """What was said of the tables, as keys of the section `data`."""
+
+    widths: tuple[int, ...] | None = None  # of columns of fixed widths
+    pedigree_widths: tuple[int, ...] | None = None
+    encoding: str | None = None
+    pedigree_encoding: str | None = None
+    unknown_parents: UnknownParents = UnknownParents()
+
+
+READING = ("widths", "pedigree_widths", "encoding", "pedigree_encoding")  # how files are read
 
 
 @dataclass
@@ -91,13 +105,10 @@ class Guess:
     codes_among_levels: list[tuple[str, str, int]] = field(default_factory=list)  # of `missing`; column, records
     decimal: Decimal = None  # where a comma of some column may be decimal, or something separates thousands
     names: list[str] = field(default_factory=list)  # of every column of the table
-    widths: Separator = None  # of columns of fixed widths
-    pedigree_widths: Separator = None
+    stated: StatedData = StatedData()
     aside: list[SetAside] = field(default_factory=list)  # columns that are not among `columns`
     trial: Trial | None = None  # of lines, without a pedigree
     lines: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # of the records in the file
-    encoding: str | None = None  # stated, of the records and of the pedigree
-    pedigree_encoding: str | None = None
     of_records: tuple[str, ...] = ()  # notes of reading
     of_pedigree: tuple[str, ...] = ()
     problems: Problems = field(default_factory=Problems)  # of the pedigree, without which the guess was made
@@ -151,23 +162,19 @@ def guess(
     pedigree_file: Path | None = None,
     genotypes: Path | None = None,
     traits: Sequence[str] = (),
-    widths: Separator = None,
-    pedigree_widths: Separator = None,
-    unknown_parents: UnknownParents | None = None,
-    encoding: str | None = None,
-    pedigree_encoding: str | None = None,
+    stated: StatedData = StatedData(),
 ) -> Guess:
-    """Look at the tables. `traits`: columns to analyse, where they are not to be guessed; `unknown_parents`: what was
-    said of unknown parents.
+    """Look at the tables. `traits`: columns to analyse, where they are not to be guessed.
 
     What is wrong in the rows of the pedigree is kept in `problems`, and the guess is made without it. Raises DataError
     for a table that cannot be read, ConfigError for a trait that is no column or has no values and for
     a table without a column that could be a trait.
     """
     _refuse_genotypes(phenotypes)
-    problems, of_file = Problems(), {"separator": pedigree_widths, "encoding": pedigree_encoding}
+    problems, unknown_parents = Problems(), stated.unknown_parents
+    of_file = {"separator": stated.pedigree_widths, "encoding": stated.pedigree_encoding}
     frame, lines, named, separator, of_records, unread = _records_or_all_problems(
-        phenotypes, widths, encoding, pedigree_file, of_file, unknown_parents, traits
+        phenotypes, stated, pedigree_file, of_file, traits
     )
     every, (chosen, aside) = frame, split_columns(frame, traits)
     aside += unread
@@ -179,7 +186,6 @@ def guess(
     grandsire = None if pedigree_file is None else grandsire_column(pedigree_file, of_file)
     unused = [] if pedigree_file is None or grandsire is None else advise(pedigree_file, grandsire)
     pedigree_file = None if unused else pedigree_file
-    unknown_parents = unknown_parents or UnknownParents()
     kin, selfing = None, None
     if pedigree_file is not None:
         kin, unknown_parents, selfing = _pedigree(pedigree_file, of_file, unknown_parents, problems)
@@ -198,8 +204,7 @@ def guess(
     found |= {} if trial is None else {name: Role("trial", what) for name, what in trial.uses().items()}
     out = Guess(phenotypes, columns, named, missing, animals, found, pedigree_file, kin, unknown_parents, selfing)
     out.decimal = guessed if any(c.in_groups for c in columns) else None
-    out.widths, out.pedigree_widths, out.lines, out.problems = widths, pedigree_widths, lines, problems
-    out.encoding, out.pedigree_encoding, out.of_records = encoding, pedigree_encoding, of_records
+    out.stated, out.lines, out.problems, out.of_records = stated, lines, problems, of_records
     out.of_pedigree = () if kin is None else notes_of_reading(kin)
     out.codes_among_levels = find_codes_among_levels(frame, rest, missing)
     out.unused_pedigree, out.names, out.aside, out.trial = unused, every.columns, aside, trial
@@ -236,36 +241,34 @@ RecordsOfDraft = tuple[pl.DataFrame, np.ndarray, bool, str, tuple[str, ...], lis
 
 def _records_or_all_problems(
     path: Path,
-    widths: Separator,
-    encoding: str | None,
+    stated: StatedData,
     pedigree_file: Path | None,
     of_file: Mapping[str, Any],
-    unknown_parents: UnknownParents | None,
     traits: Sequence[str],
 ) -> RecordsOfDraft:
     """`_records`; where they cannot be read, DataError says what is wrong with the pedigree as well."""
     try:
-        return _records(path, widths, encoding, traits)
+        return _records(path, stated, traits)
     except DataError as error:
         problems = Problems()
         problems.add(str(error))
         if pedigree_file is not None and grandsire_column(pedigree_file, of_file) is None:
             with problems.collect(DataError):
-                _pedigree(pedigree_file, of_file, unknown_parents or UnknownParents(), problems)
+                _pedigree(pedigree_file, of_file, stated.unknown_parents, problems)
         raise DataError(problems.describe()) from None
 
 
-def _records(path: Path, widths: Separator, encoding: str | None, traits: Sequence[str]) -> RecordsOfDraft:
+def _records(path: Path, stated: StatedData, traits: Sequence[str]) -> RecordsOfDraft:
     """The records as text, their lines in the file, whether the first line holds names: it does not where one of them
     is a number; the separator of columns, notes, and columns that are not read.
     """
     try:
         first = (
-            open_table(path, widths, False, encoding=encoding).first_record or ()
+            open_table(path, stated.widths, False, encoding=stated.encoding).first_record or ()
         )  # none in parquet, which has names
         named = not any(_is_number(name) for name in first)
         header = True if named else [f"column{i}" for i in range(1, len(first) + 1)]
-        table = open_table(path, widths, header, encoding=encoding)
+        table = open_table(path, stated.widths, header, encoding=stated.encoding)
         notes = tuple(note.replace(ENCODING, "data.encoding") for note in table.notes)
         chosen, unread = choose_names(table.names, traits)
         if unread and not named:

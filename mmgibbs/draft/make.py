@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import os
+import re
 import reprlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mmgibbs.build.assemble import assemble, default_starts
 from mmgibbs.config import Analysis
+from mmgibbs.config.fields import read_section
 from mmgibbs.config.schema import FILE as SCHEMA
 from mmgibbs.config.schema import MODELINE, check_schema_file, write_schema
+from mmgibbs.config.tables import Data, Groups
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.data.traits import load_analysis
-from mmgibbs.draft.guess import guess
+from mmgibbs.draft.guess import READING, StatedData, guess
 from mmgibbs.draft.method import GIBBS, Method
 from mmgibbs.draft.texts import DraftText, TextOfFormula, TextOfGuess
 from mmgibbs.draft.unknown_parents import UnknownParents
-from mmgibbs.errors import ConfigError, DataError, MmgibbsError, ModelError, is_command, option_name
+from mmgibbs.errors import ConfigError, DataError, MmgibbsError, ModelError, is_command, nearest, option_name
 from mmgibbs.machine.files import replaced_file
 from mmgibbs.machine.output_places import begins_with, check_output_file
 from pedigree.problems import Problems
+
+DATA_KEYS = (*READING, "unknown_parent", "groups")
 
 
 class Draft(NamedTuple):
@@ -49,28 +54,22 @@ class Draft(NamedTuple):
 
 def init(
     phenotypes: str | os.PathLike,
-    *,
     pedigree: str | os.PathLike | None = None,
     genotypes: str | os.PathLike | None = None,
+    *,
     traits: str | Sequence[str] = (),
     output: str | os.PathLike = "analysis.yaml",
     overwrite: bool = False,
-    widths: Sequence[int] | None = None,
-    pedigree_widths: Sequence[int] | None = None,
+    data: Mapping[str, Any] | None = None,
     formula: str | None = None,
     family: str | Mapping[str, str] | None = None,
     weights: str | None = None,
-    unknown: Sequence[str] | None = None,
-    groups: Sequence[str] = (),
-    group_column: str | int | None = None,
     check: bool = True,
-    encoding: str | None = None,
-    pedigree_encoding: str | None = None,
 ) -> Draft:
     """Look at tables and write a first analysis file, with comments and alternatives.
 
-    The arguments are those of `mmgibbs init`. The file is checked against the tables before it takes its place, and
-    its schema is written beside it.
+    The arguments, with the keys of `data`, are the options of `mmgibbs init`. The file is checked against the tables
+    before it takes its place, and its schema is written beside it.
 
     Parameters
     ----------
@@ -86,8 +85,10 @@ def init(
         The file to write.
     overwrite : bool, default False
         Replace the file if it exists.
-    widths, pedigree_widths : sequence of int, optional
-        Widths of the columns in characters, where they are fixed, of the records and of the pedigree.
+    data : mapping, optional
+        Keys of the section `data` that are known: `widths` and `pedigree_widths` (of columns in characters, where they
+        are fixed), `encoding` and `pedigree_encoding`, `unknown_parent` (by default empty, NA, 0 and codes such as "."
+        or "-9" that are parents and have no row), `groups` (by default guessed): `{"groups": {"parents": ["UPG_*"]}}`.
     formula : str, optional
         The model in the grammar of lme4, such as "weight ~ sex + (1 | animal)", in place of a guess; see `Model`.
     family : str or mapping, optional
@@ -95,18 +96,8 @@ def init(
         to types.
     weights : str, optional
         With a formula, the column of the weights of the records.
-    unknown : sequence of str, optional
-        Values of the pedigree that mean an unknown parent. By default empty, NA, 0 and codes such as "." or "-9" that
-        are parents and have no row.
-    groups : sequence of str, optional
-        Names in the columns of sires and dams that are genetic groups (unknown-parent groups), not animals; "*" stands
-        for any characters, as in "UPG_*". By default they are guessed.
-    group_column : str or int, optional
-        Column of the pedigree with the group of each animal's unknown parents.
     check : bool, default True
         Read and check everything that the file names. False, with a formula, looks at the columns of the records alone.
-    encoding, pedigree_encoding : str, optional
-        Encodings of the records and of the pedigree, such as "cp850". By default UTF-8, else Windows-1252.
 
     Returns
     -------
@@ -141,50 +132,10 @@ def init(
             raise ConfigError(f"init: {name}: found {reprlib.repr(given)}, needed the path of a file")
     if not isinstance(columns, Sequence) or not all(isinstance(name, str) for name in columns):
         raise ConfigError(f"init: traits: found {reprlib.repr(traits)}, needed a list of columns")
-    for name, given_widths in (("widths", widths), ("pedigree_widths", pedigree_widths)):
-        _check_widths(name, given_widths)
-    return draft(
-        phenotypes, pedigree, genotypes, tuple(columns), output,
-        overwrite=overwrite, widths=widths, pedigree_widths=pedigree_widths,
-        formula=formula, family=family, weights=weights,
-        unknown=unknown, groups=groups, group_column=group_column, check=check,
-        encoding=encoding, pedigree_encoding=pedigree_encoding,
-    )  # fmt: skip
-
-
-def _check_widths(name: str, widths: object) -> None:
-    if widths is None:
-        return
-    numbers = isinstance(widths, Sequence) and not isinstance(widths, str)
-    if not numbers or not all(type(n) is int and n > 0 for n in widths):  # type: ignore[attr-defined]
-        raise ConfigError(f"init: {name}: found {reprlib.repr(widths)}, needed whole numbers such as [8, 8, 6]")
-
-
-def draft(
-    phenotypes: str | os.PathLike,
-    pedigree: str | os.PathLike | None = None,
-    genotypes: str | os.PathLike | None = None,
-    traits: Sequence[str] = (),
-    output: str | os.PathLike = "analysis.yaml",
-    *,
-    overwrite: bool = False,
-    widths: Sequence[int] | None = None,
-    pedigree_widths: Sequence[int] | None = None,
-    formula: str | None = None,
-    family: str | Mapping[str, str] | None = None,
-    weights: str | None = None,
-    unknown: Sequence[str] | None = None,
-    groups: Sequence[str] = (),
-    group_column: str | int | None = None,
-    check: bool = True,
-    encoding: str | None = None,
-    pedigree_encoding: str | None = None,
-) -> Draft:
-    """Look at the tables and write a commented analysis file, as `init`, whose arguments these are."""
     path = Path(output)
     tables = [Path(table) for table in (phenotypes, pedigree, genotypes) if table is not None]
     _refuse(path, tables, overwrite)
-    unknown_parents = _state_unknown_parents(pedigree, unknown, groups, group_column)
+    stated = _read_data(data or {}, pedigree)
     of_animals = None if pedigree is None else Path(pedigree)
     of_genotypes = None if genotypes is None else Path(genotypes)
     if formula is None:
@@ -192,24 +143,19 @@ def draft(
         given_of_formula += [] if check else [option_name("no_check") if is_command() else "check=False"]
         if given_of_formula:
             raise ConfigError(f"init: {given_of_formula[0]} belongs to {option_name('formula')}; expected both")
-        guessed = guess(
-            Path(phenotypes), of_animals, of_genotypes, traits, widths, pedigree_widths, unknown_parents,
-            encoding, pedigree_encoding,
-        )  # fmt: skip
+        guessed = guess(Path(phenotypes), of_animals, of_genotypes, tuple(columns), stated)
         problems = guessed.problems
         text: DraftText = TextOfGuess(guessed, path)
     else:
         problems = Problems()
-        given = {
-            "traits": traits, "widths": widths, "pedigree_widths": pedigree_widths, "encoding": encoding,
-            "pedigree_encoding": pedigree_encoding,
-        }  # fmt: skip
-        refused_option = next((name for name, value in given.items() if value), None)
+        guessing: dict[str, Any] = {"traits": columns} | {name: getattr(stated, name) for name in READING}
+        refused_option = next((name for name, value in guessing.items() if value), None)
         if refused_option is not None:
             raise ConfigError(f"init: {option_name(refused_option)} cannot be combined with {option_name('formula')}")
         text = TextOfFormula(
-            formula, family or "normal", Path(phenotypes), of_animals, of_genotypes, path, weights, unknown_parents
-        )
+            formula, family or "normal", Path(phenotypes), of_animals, of_genotypes, path, weights,
+            stated.unknown_parents,
+        )  # fmt: skip
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replaced_file(path) as new:
@@ -229,19 +175,33 @@ def draft(
     return Draft(path, [*text.explain(), *([f"warning: {reason}"] if reason else [])], refused)
 
 
-def _state_unknown_parents(
-    pedigree: object, unknown: Sequence[str] | None, groups: Sequence[str], group_column: str | int | None
-) -> UnknownParents:
-    given = {"unknown": unknown, "groups": groups, "group_column": group_column}
-    first = next((name for name, value in given.items() if value not in (None, (), [])), None)
-    if first is not None and pedigree is None:
-        raise ConfigError(f"init: {option_name(first)} belongs to {option_name('pedigree')}; expected both")
-    if groups and group_column is not None:
-        raise ConfigError(
-            f"init: {option_name('groups')} cannot be combined with {option_name('group_column')}; expected one of them"
-        )
-    codes = None if unknown is None else (unknown,) if isinstance(unknown, str) else tuple(unknown)
-    return UnknownParents(codes, (groups,) if isinstance(groups, str) else tuple(groups), group_column)
+def _read_data(given: Mapping[str, Any], pedigree: object) -> StatedData:
+    """What the keys of the section `data` say of the tables. ConfigError for other keys, and for wrong values."""
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"init: data: expected keys of the section data, got {reprlib.repr(given)}")
+    for key in given:
+        if key not in DATA_KEYS:
+            raise ConfigError(f"init: data.{key}: no key of init; {nearest(key, DATA_KEYS)}")
+    of_pedigree = next((key for key in ("unknown_parent", "groups") if key in given), None)
+    if of_pedigree is not None and pedigree is None:
+        message = f"init: data.{of_pedigree} belongs to {option_name('pedigree')}; expected both"
+        raise ConfigError(_name_options(message))
+    try:
+        tables = {"phenotypes": "records", "pedigree": None if pedigree is None else "pedigree"}
+        section = read_section(Data, {**tables, **given}, "init: data.")
+    except ConfigError as error:
+        raise ConfigError(_name_options(str(error))) from None
+    codes = section.unknown_parent if "unknown_parent" in given else None
+    groups = section.groups or Groups.model_construct()
+    reading = {key: getattr(section, key) for key in READING}
+    return StatedData(**reading, unknown_parents=UnknownParents(codes, groups.parents, groups.column))
+
+
+def _name_options(message: str) -> str:
+    """On the command line, keys of the section `data` are options."""
+    if not is_command():
+        return message
+    return re.sub(r"\bdata\.(\w+)", lambda key: option_name(key[1].replace("unknown_parent", "unknown")), message)
 
 
 def _refuse(path: Path, tables: Sequence[Path], overwrite: bool) -> None:

@@ -24,7 +24,7 @@ from pedigree.errors import PedigreeError, TableError
 from pedigree.group_columns import find_group_column
 from pedigree.group_names import find_group_names, match_groups
 from pedigree.parents import find_codes
-from pedigree.read import Pedigree
+from pedigree.read import ParentGroups, Pedigree
 from pedigree.tables import counted, open_table
 
 
@@ -54,7 +54,7 @@ class UnknownParents:
     @property
     def reading(self) -> dict[str, Any]:
         """Arguments of `read_pedigree`."""
-        return {"unknown": self.all_codes, "group_parents": self.groups, "group_column": self.column}
+        return {"unknown": self.all_codes, "groups": ParentGroups(self.column, self.groups)}
 
     def as_data(self) -> dict[str, Any]:
         """Keys of the section `data` that were given."""

@@ -282,14 +282,14 @@ def _head(g: Guess, path: Path) -> list[str]:
 
 def _data(g: Guess, folder: Path) -> list[str]:
     lines = ["data:", f"  phenotypes: {yaml_text(relative_path(g.phenotypes, folder))}"]
-    if g.widths is not None:
-        lines.append(f"  widths: {list(g.widths)}")
+    if g.stated.widths is not None:
+        lines.append(f"  widths: {list(g.stated.widths)}")
     if not g.named:
         names = ", ".join(yaml_text(name) for name in g.names)
         lines.append("  # The file has no line of names: give the columns meaningful names.")
         lines.append(f"  header: [{names}]")
-    if g.encoding is not None:
-        lines.append(f"  encoding: {yaml_text(g.encoding)}")
+    if g.stated.encoding is not None:
+        lines.append(f"  encoding: {yaml_text(g.stated.encoding)}")
     if g.decimal is not None:
         thousands = "." if g.decimal == "," else ","
         if_not = f": write {json.dumps(thousands)} if not" if g.decimal_is_guessed else ""
@@ -298,10 +298,10 @@ def _data(g: Guess, folder: Path) -> list[str]:
         lines.append(f"  missing: {yaml_list([*MISSING, *g.missing])}")
     if g.pedigree_file is not None:
         lines.append(f"  pedigree: {yaml_text(relative_path(g.pedigree_file, folder))}")
-        if g.pedigree_widths is not None:
-            lines.append(f"  pedigree_widths: {list(g.pedigree_widths)}")
-        if g.pedigree_encoding is not None:
-            lines.append(f"  pedigree_encoding: {yaml_text(g.pedigree_encoding)}")
+        if g.stated.pedigree_widths is not None:
+            lines.append(f"  pedigree_widths: {list(g.stated.pedigree_widths)}")
+        if g.stated.pedigree_encoding is not None:
+            lines.append(f"  pedigree_encoding: {yaml_text(g.stated.pedigree_encoding)}")
     if g.pedigree_file is not None:
         lines += g.unknown_parents.lines(g.pedigree)
     absent = g.animals.distinct - g.animals.known

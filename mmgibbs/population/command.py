@@ -12,6 +12,7 @@ from mmgibbs.options import (
     add_output,
     add_overwrite,
     add_unknown_parents,
+    collect_arguments,
     describe,
     read_column,
     read_unknown_parents,
@@ -68,19 +69,8 @@ def main(args: argparse.Namespace) -> None:
     named = {name: getattr(args, name) for name in COLUMNS if getattr(args, name) is not None}
     columns = {name: read_column(value) for name, value in named.items()}
     has_page = args.output is not None and not args.no_report and can_write_page("pedigree.html")
-    described = describe_pedigree(
-        args.file,
-        args.output,
-        born_after=args.born_after,
-        columns=columns or None,
-        **read_unknown_parents(args),
-        genotypes=args.genotypes,
-        error_rate=args.error_rate,
-        overwrite=args.overwrite,
-        report=has_page,
-        escape_formulas=args.escape_formulas,
-        encoding=args.encoding,
-    )
+    how = collect_arguments(describe_pedigree, args) | read_unknown_parents(args)
+    described = describe_pedigree(args.file, **how | {"columns": columns or None, "report": has_page})
     print_notes(described.notes)
     print("\n".join(describe_facts(described.facts, described.ancestors)))
     if described.directory is not None:

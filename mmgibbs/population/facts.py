@@ -40,7 +40,7 @@ from pedigree.group_names import GROUP_PARENTS
 from pedigree.inbreeding import inbreeding
 from pedigree.panmictic_index import panmictic_index
 from pedigree.parents import UNKNOWN_VALUES
-from pedigree.read import Pedigree, read_pedigree
+from pedigree.read import ParentGroups, Pedigree, read_pedigree
 
 GENERATIONS = 6  # of which completeness is told
 MAX_ANCESTORS = 100
@@ -143,9 +143,7 @@ def describe_pedigree(
             pedigree,
             columns=columns,
             unknown=tuple(unknown),
-            group_column=group_column,
-            group_parents=(groups,) if isinstance(groups, str) else tuple(groups),
-            require_groups=False,
+            groups=ParentGroups(group_column, (groups,) if isinstance(groups, str) else tuple(groups), False),
             hermaphrodites=True,
             encoding=encoding,
         )

@@ -21,8 +21,6 @@ progeny, so that its birth lies between
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +36,7 @@ from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.quality import call_rates, compare_genotypes, find_compatible_pairs
 from mmgibbs.genotypes.store import Store, store_genotypes
-from mmgibbs.runs.other_genotypes import genotypes_section, open_other_genotypes
+from mmgibbs.runs.other_genotypes import NamedGenotypes, genotypes_section, open_other_genotypes
 from pedigree.read import Pedigree
 from pedigree.tables import counted, quoted
 
@@ -134,12 +132,11 @@ class Thresholds:
 
 def check_parentage(
     pedigree: Pedigree,
-    genotypes: str | os.PathLike | Mapping[str, Any],
+    genotypes: NamedGenotypes,
     error_rate: float = ERROR_RATE,
 ) -> Parentage:
     """Compare a pedigree with genotypes, a path or keys of `data.genotypes`. DataError where too few SNPs are known."""
-    section = {**genotypes} if isinstance(genotypes, Mapping) else {"file": genotypes}
-    file = open_other_genotypes(genotypes_section("pedigree", section), ())
+    file = open_other_genotypes(genotypes_section("pedigree", genotypes), ())
     matched = match_ids(file, None, pedigree)
     if not (matched.pedigree_code >= 0).any():
         raise DataError(

@@ -20,7 +20,9 @@ from mmgibbs.options import (
     add_overwrite,
     add_quiet,
     add_set,
+    collect_arguments,
     describe,
+    read_genotypes,
 )
 
 if TYPE_CHECKING:
@@ -67,27 +69,20 @@ def add_check_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_command(args: argparse.Namespace) -> int:
-    how = {
-        "overwrite": args.overwrite,
-        "resume": args.resume,
-        "extend": args.extend,
-        "cluster": args.cluster,
-        "progress": not args.quiet,
-        "report": not args.no_report,
-    }
     if len(args.files) > 1:
-        return _run_several(args, how)
+        return _run_several(args)
     from mmgibbs.runs.run import run
 
     # in quotation marks, or a folder's name could be taken for something else that YAML knows
     output = [] if args.output is None else [f"output.directory={json.dumps(args.output, ensure_ascii=False)}"]
     with end_like_ctrl_c():
-        result = run(args.files[0], [*args.set, *output], **how)
+        overrides = {"overrides": [*args.set, *output]}
+        result = run(args.files[0], **collect_arguments(run, args) | overrides)
     _warn(args, result)
     return 0
 
 
-def _run_several(args: argparse.Namespace, how: dict) -> int:
+def _run_several(args: argparse.Namespace) -> int:
     """BAD_INPUT where one of them could not be run."""
     from mmgibbs.runs.several import run_scenarios
 
@@ -98,7 +93,7 @@ def _run_several(args: argparse.Namespace, how: dict) -> int:
             _warn(args, scenario.result, f"{scenario.name}: ")
 
     with end_like_ctrl_c():
-        scenarios = run_scenarios(args.files, args.set, output=args.output, done=done, **how)
+        scenarios = run_scenarios(done=done, **collect_arguments(run_scenarios, args))
     good = [str(s.result.directory) for s in scenarios if s.result is not None]
     if not args.quiet:
         print(f"{len(good)} of {len(scenarios)} analyses done", file=sys.stderr)
@@ -155,13 +150,10 @@ def add_predict_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def predict_command(args: argparse.Namespace) -> None:
-    from mmgibbs.runs.other_genotypes import OPTIONS
     from mmgibbs.runs.predict import predict
     from pedigree.tables import counted
 
-    options = {key: getattr(args, key) for key in OPTIONS}
-    options |= {"pedigree": args.pedigree, "escape_formulas": args.escape_formulas}
-    prediction = predict(args.run, args.genotypes, args.output, **options)
+    prediction = predict(**collect_arguments(predict, args) | {"genotypes": read_genotypes(args, args.genotypes)})
     for note in prediction.notes:
         print(note, file=sys.stderr)
     n_animals = prediction.values["level"].n_unique()

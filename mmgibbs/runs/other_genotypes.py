@@ -7,32 +7,34 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
-from pydantic import ValidationError
 
+from mmgibbs.config.fields import read_section
 from mmgibbs.config.genotypes import Genotypes
-from mmgibbs.config.messages import listed_problems
 from mmgibbs.data.genotypes.alleles import Counterparts, counterparts
 from mmgibbs.data.genotypes.file_format import GenotypeFile, open_genotypes
 from mmgibbs.data.genotypes.prepare import PreparedGenotypes
 from mmgibbs.errors import ConfigError, DataError, option_name
 from mmgibbs.genotypes.store import dosages
+from mmgibbs.options import GENOTYPE_OPTIONS
 from pedigree.tables import agreeing, counted
 
+NamedGenotypes = str | os.PathLike | Mapping[str, Any]  # a file, or keys of `data.genotypes`
 
-def genotypes_section(command: str, options: dict[str, Any]) -> Genotypes:
-    """Keys as in `data.genotypes`, paths as from where the command runs; command: begins the messages."""
-    plain = {key: os.fspath(value) if isinstance(value, os.PathLike) else value for key, value in options.items()}
-    try:
-        return Genotypes.model_validate(plain).completed().with_paths(Path.absolute)
-    except ValidationError as error:
-        lines = [f"{command}: {'.'.join(place)}: {message}" for place, message in listed_problems(error)]
-        raise ConfigError("\n".join(lines)) from None
+
+def genotypes_section(command: str, genotypes: NamedGenotypes) -> Genotypes:
+    """Complete the keys of `data.genotypes`, paths as from where the command runs; command: begins the messages."""
+    keys = genotypes if isinstance(genotypes, Mapping) else {"file": genotypes}
+    plain = {key: os.fspath(value) if isinstance(value, os.PathLike) else value for key, value in keys.items()}
+    if "file" not in plain:
+        name = next(iter(plain), "genotypes")
+        raise ConfigError(f"{command}: {option_name(name)} belongs to a file of genotypes that is named")
+    return read_section(Genotypes, plain, f"{command}: ").completed().with_paths(Path.absolute)
 
 
 def open_other_genotypes(section: Genotypes, traits: Collection[str]) -> GenotypeFile:
@@ -42,14 +44,11 @@ def open_other_genotypes(section: Genotypes, traits: Collection[str]) -> Genotyp
     except DataError as error:
         said = _OF_THE_FILE.sub("", str(error))
         raise DataError(
-            _KEY.sub(lambda found: option_name(found[1]) if found[1] in OPTIONS else found[1], said)
+            _KEY.sub(lambda found: option_name(found[1]) if found[1] in GENOTYPE_OPTIONS else found[1], said)
         ) from None
 
 
 _OF_THE_FILE, _KEY = re.compile(r" \(data\.genotypes(\.file)?\)"), re.compile(r"\bdata\.genotypes\.(\w+)")
-OPTIONS = ("format", "map", "animals", "id")  # keys of data.genotypes that the command has as options
-
-
 MAX_ANIMALS, MAX_SNPS = 200, 500  # that are compared
 LEAST_AGREEMENT = 0.95  # of genotypes, below which it is said
 SHOWN = 3

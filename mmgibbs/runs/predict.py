@@ -35,7 +35,7 @@ from mmgibbs.data.genotypes.imputed import J_OF_GENOTYPED
 from mmgibbs.errors import ConfigError, option_name
 from mmgibbs.genotypes.store import BLOCK, dosages
 from mmgibbs.machine.files import replaced_file
-from mmgibbs.machine.output_places import check_output_file, list_run_inputs
+from mmgibbs.machine.output_places import check_output_file, list_paths, list_run_inputs
 from mmgibbs.report.finished import Finished
 from mmgibbs.results.csv_files import is_escaped, write_csv
 from mmgibbs.results.marker_draws import EffectDraws, read_marker_draws
@@ -45,7 +45,7 @@ from mmgibbs.results.reading import RunFiles, read_column_names
 from mmgibbs.results.tables import SOLUTION_COLUMNS, count_negative
 from mmgibbs.runs.genomic_predictions import has_genomic_terms, predict_new_animals
 from mmgibbs.runs.model_of_run import read_finished_run
-from mmgibbs.runs.other_genotypes import genotypes_section, open_other_genotypes
+from mmgibbs.runs.other_genotypes import NamedGenotypes, genotypes_section, open_other_genotypes
 from pedigree.tables import counted
 
 ANIMALS = 16_384  # at a time: their draws take 8 bytes x draws x terms each
@@ -126,12 +126,11 @@ class _Effects:
 
 def predict(
     run: str | os.PathLike,
-    genotypes: str | os.PathLike,
+    genotypes: NamedGenotypes,
     output: str | os.PathLike | None = None,
     *,
     pedigree: str | os.PathLike | None = None,
     escape_formulas: bool = False,
-    **options: Any,
 ) -> Predicted:
     """Predict genomic breeding values of all animals of a genotype file, with the genotypes of a finished run.
 
@@ -143,16 +142,14 @@ def predict(
     ----------
     run : path-like
         Folder of a finished run with SNP effects, or with relationships from genotypes.
-    genotypes : path-like
-        Any file that `data.genotypes` reads.
+    genotypes : path-like or mapping
+        Any file that `data.genotypes` reads, or keys of that section: `{"file": "young.csv", "id": "tag"}`.
     output : path-like or None, default None
         File to write, .parquet or .csv.
     pedigree : path-like or None, default None
         For a run with relationships from genotypes and a pedigree: a file in its place with the new animals.
     escape_formulas : bool, default False
         In a csv file, put an apostrophe before text that a spreadsheet would take for a formula.
-    **options : Any
-        Other keys of `data.genotypes`: `map`, `format`, `animals`, `id`, ...
 
     Returns
     -------
@@ -175,13 +172,12 @@ def predict(
     ['gebv']
     """
     finished = read_finished_run("predict", run)
+    section = genotypes_section("predict", genotypes)
     escape_formulas = escape_formulas or is_escaped(finished.record)
     if output is not None:
-        inputs = [genotypes, pedigree, *options.values(), *list_run_inputs(finished.directory, finished.record)]
+        inputs = [*list_paths(section.as_file()), pedigree, *list_run_inputs(finished.directory, finished.record)]
         what = "a table of mmgibbs predict"
         check_output_file(Path(output), what, _is_predicted, inputs=inputs, place=f"predict: {option_name('output')}")
-    given = {"file": genotypes} | {key: value for key, value in options.items() if value is not None}
-    section = genotypes_section("predict", given)
     if finished.markers is None and has_genomic_terms(finished):
         values, notes = predict_new_animals(finished, section, None if pedigree is None else Path(pedigree))
         return _finish(values, notes, output, escape_formulas)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import math
 import shlex
-from inspect import signature
 
-from mmgibbs.options import AT_LEAST_ONE, SEED, NumberRange, add_overwrite
+from mmgibbs.options import AT_LEAST_ONE, SEED, NumberRange, add_overwrite, collect_arguments
 from mmgibbs.simulation import calving, disease, genome_options, trial
 from mmgibbs.simulation.make import ANIMALS, KINDS, TRIAL, WEIGHTS, simulate
 from mmgibbs.simulation.simulate import SELECTION, YEARS
@@ -83,8 +82,7 @@ def _numbers(text: str) -> tuple[float, ...]:
 
 def main(args: argparse.Namespace) -> int:
     """Write the data and say which command comes next. Raises ConfigError."""
-    options = {name: value for name, value in vars(args).items() if name in signature(simulate).parameters}
-    made = simulate(**options)
+    made = simulate(**collect_arguments(simulate, args) | {"snps": genome_options.read_genome(args)})
     print(made.text)
     for file in made.files:
         print(f"wrote {file}")

@@ -37,25 +37,59 @@ _ONE, _FULL = np.uint64(1), np.uint64(2**64 - 1)
 
 @dataclass(frozen=True)
 class Genome:
-    """What is to be simulated. `snps` are written; QTL are some of them, or further loci where they are hidden."""
+    """Genotypes that are simulated: SNPs, and loci with effects (QTL) on the traits.
+
+    Parameters
+    ----------
+    snps : int
+        Number of SNPs, which are written.
+    qtl : int, default 300
+        Number of loci with effects: some of the SNPs, or further loci where they are hidden.
+    chromosomes : int, default 29
+        Number of chromosomes.
+    morgans : float, default 1.0
+        Length of each chromosome.
+    qtl_share : float, default 1.0
+        Share of the genetic covariance matrix that the loci explain; the rest is polygenic.
+    hide_qtl : bool, default False
+        Leave the loci with effects out of the genotype file.
+    genotyped : int, default 0
+        Write genotypes of the youngest animals only, this many; 0: of all.
+    generations : int, default 500
+        Generations of the historic population.
+    largest, smallest : int, default 1500, 120
+        Individuals of its first and of its last generation.
+    mutation : float, default 2.5e-5
+        Mutations of a locus and gamete.
+    maf : float, default 0.05
+        Least frequency of the rarer allele of every locus in its last generation.
+
+    Examples
+    --------
+    >>> import mmgibbs
+    >>> mmgibbs.Genome(1000, qtl=50, hide_qtl=True).loci
+    1050
+    """
 
     snps: int
-    qtl: int
+    qtl: int = 300
     chromosomes: int = 29
-    morgans: float = 1.0  # of each chromosome
-    qtl_share: float = 1.0  # of the genetic covariance matrix; the rest is polygenic
+    morgans: float = 1.0
+    qtl_share: float = 1.0
     hide_qtl: bool = False
-    generations: int = 500  # of the historic population
-    largest: int = 1500  # individuals of its first generation
-    smallest: int = 120  # and of its last
-    mutation: float = 2.5e-5  # a locus and gamete
-    maf: float = 0.05  # of every locus, in its last generation
+    genotyped: int = 0
+    generations: int = 500
+    largest: int = 1500
+    smallest: int = 120
+    mutation: float = 2.5e-5
+    maf: float = 0.05
 
     @property
     def loci(self) -> int:
+        """Number of loci: SNPs, and QTL beside them."""
         return self.snps + self.qtl * self.hide_qtl
 
-    def refuse(self, n_animals: int, components: int) -> None:
+    def _refuse(self, n_animals: int, components: int) -> None:
         """ConfigError for numbers that make no genome, DeviceError where haplotypes would not fit into memory."""
         if not isinstance(self.hide_qtl, bool):
             raise ConfigError(f"{option('hide_qtl', self.hide_qtl)} is neither True nor False")
@@ -63,9 +97,11 @@ class Genome:
             "snps": (1, None),
             "qtl": (components, None if self.hide_qtl else self.snps),
             "chromosomes": (1, self.snps),
+            "genotyped": (0, n_animals),
         }
         for name, (least, most) in limits.items():
-            arguments.check_integer(name, getattr(self, name), least, most)
+            which_is = "the number of animals" if name == "genotyped" else ""
+            arguments.check_integer(name, getattr(self, name), least, most, which_is)
         arguments.share("qtl_share", self.qtl_share, most=True)
         historic = 4 * self.largest * _words(_CANDIDATES * self.loci)
         needed = 8 * (2 * n_animals * _words(self.loci) + 2 * historic)
@@ -298,7 +334,12 @@ class SimulatedGenotypes:
     qtl: np.ndarray  # (q,) int64 loci, ascending
     effects: np.ndarray  # (q, k) float64 of one copy of the counted allele, by component
     frequency: np.ndarray  # (q,) float64 of that allele among the founders
-    genotyped: np.ndarray  # (m,) int64 animals whose genotypes are written
+
+    @property
+    def genotyped(self) -> np.ndarray:
+        """(m,) int64 animals whose genotypes are written."""
+        n, m = len(self.haplotypes), self.genome.genotyped
+        return np.arange(n - m if m else 0, n)
 
     @property
     def snps(self) -> np.ndarray:
@@ -319,7 +360,6 @@ def simulate_genotypes(
     polygenic: np.ndarray,
     covariance: np.ndarray,
     genome: Genome,
-    genotyped: int,
     rng: np.random.Generator,
 ) -> tuple[SimulatedGenotypes, np.ndarray]:
     """(genotypes, breeding values (n, k)): QTL and polygenic ones,
@@ -327,10 +367,10 @@ def simulate_genotypes(
         u = sqrt(1 - s) u_polygenic + sum_j a_j (m_j - mean of the founders),   s = genome.qtl_share
 
     where the effects a_j give the founders the covariance matrix s `covariance` exactly. sire, dam: (n,) true parents,
-    -1 for founders. genotyped: how many animals are, the youngest; 0: all. Raises ConfigError, DeviceError.
+    -1 for founders. Raises ConfigError, DeviceError.
     """
     n, k = polygenic.shape
-    genome.refuse(n, k)
+    genome._refuse(n, k)
     where, historic = historic_population(genome, rng)
     haplotypes = drop_genes(sire, dam, historic, where, rng)
     qtl = np.sort(rng.permutation(genome.loci)[: genome.qtl])
@@ -338,8 +378,7 @@ def simulate_genotypes(
     effects = effects_of_qtl(counts, genome.qtl_share * covariance, rng)
     mean = counts.mean(axis=1)
     u = np.sqrt(1 - genome.qtl_share) * polygenic + breeding_values(haplotypes, qtl, effects, mean)
-    chosen = np.arange(n - genotyped if genotyped else 0, n)
-    return SimulatedGenotypes(genome, where, haplotypes, qtl, effects, mean / 2, chosen), u
+    return SimulatedGenotypes(genome, where, haplotypes, qtl, effects, mean / 2), u
 
 
 class Inheritance:
@@ -349,7 +388,7 @@ class Inheritance:
     """
 
     def __init__(self, n: int, covariance: np.ndarray, genome: Genome, rng: np.random.Generator):
-        genome.refuse(n, len(covariance))
+        genome._refuse(n, len(covariance))
         self.covariance, self.genome, self.rng = covariance, genome, rng
         self.where, self.historic = historic_population(genome, rng)
         self.haplotypes = np.zeros((n, 2, self.historic.shape[2]), np.uint64)
@@ -368,12 +407,9 @@ class Inheritance:
         self.values[rows] = np.sqrt(1 - share) * polygenic + of_qtl
         return self.values[rows]
 
-    def finish(self, genotyped: int) -> SimulatedGenotypes:
-        """Once all are born; genotyped: as for `simulate_genotypes`."""
-        n = len(self.values)
-        chosen = np.arange(n - genotyped if genotyped else 0, n)
-        arguments = self.where, self.haplotypes, self.qtl, self.effects, self.mean / 2, chosen
-        return SimulatedGenotypes(self.genome, *arguments)
+    def finish(self) -> SimulatedGenotypes:
+        """Genotypes of all animals, once they are born."""
+        return SimulatedGenotypes(self.genome, self.where, self.haplotypes, self.qtl, self.effects, self.mean / 2)
 
 
 def write_genotypes(

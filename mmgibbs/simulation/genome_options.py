@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from dataclasses import fields
-from typing import Any
 
 from mmgibbs.errors import ConfigError, option, option_name
 from mmgibbs.options import AT_LEAST_ONE, NumberRange
 from mmgibbs.simulation.genome import Genome
 
-QTL = 300
-_DEFAULTS = {field.name: field.default for field in fields(Genome)}
-# Beside --snps; None or False where not given.
-OPTIONS = ("qtl", "qtl_share", "hide_qtl", "chromosomes", "genotyped")
+OPTIONS = ("qtl", "qtl_share", "hide_qtl", "chromosomes", "genotyped")  # beside --snps
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """--snps and what goes with it."""
-    share, chromosomes = _DEFAULTS["qtl_share"], _DEFAULTS["chromosomes"]
     parser.add_argument(
         "--snps",
         type=AT_LEAST_ONE,
@@ -27,20 +20,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also simulate genotypes at this number of SNPs (2 bits for each animal and SNP)",
     )
     parser.add_argument(
-        "--qtl", type=AT_LEAST_ONE, metavar="N", help=f"with --snps: number of loci with effects (default: {QTL})"
+        "--qtl",
+        type=AT_LEAST_ONE,
+        metavar="N",
+        help=f"with --snps: number of loci with effects (default: {Genome.qtl})",
     )
     parser.add_argument(
         "--qtl-share",
         type=NumberRange(above=0, high=1),
         metavar="SHARE",
-        help=f"with --snps: share of the genetic variance that QTL explain; the rest is polygenic (default: {share:g})",
+        help="with --snps: share of the genetic variance that QTL explain; the rest is polygenic (default: "
+        f"{Genome.qtl_share:g})",
     )
     parser.add_argument("--hide-qtl", action="store_true", help="with --snps: leave the QTL out of the file")
     parser.add_argument(
         "--chromosomes",
         type=AT_LEAST_ONE,
         metavar="N",
-        help=f"with --snps: number of chromosomes, of one Morgan each (default: {chromosomes})",
+        help=f"with --snps: number of chromosomes, of one Morgan each (default: {Genome.chromosomes})",
     )
     parser.add_argument(
         "--genotyped",
@@ -50,34 +47,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def read_genome_options(options: Mapping[str, Any], traits: str) -> Genome | None:
-    """The genome that the options ask for, None without snps. ConfigError for those that need it, and for other
-    traits.
-    """
-    given = _given(options)
-    if options["snps"] is None:
-        if given:
-            raise ConfigError(
-                f"{option_name(next(iter(given)))}: found without {option_name('snps')}, needed {option('snps', 'N')}"
-            )
-        return None
-    if traits != "weights":
+def read_genome(args: argparse.Namespace) -> Genome | None:
+    """Return the genome that the options ask for, None without --snps. ConfigError for those that need it."""
+    given = {key: getattr(args, key) for key in OPTIONS if getattr(args, key) not in (None, False)}
+    if args.snps is not None:
+        return Genome(args.snps, **given)
+    if given:
         raise ConfigError(
-            f"{option_name('snps')} cannot be combined with {option('traits', traits)}; needed "
-            f"{option('traits', 'weights')}"
+            f"{option_name(next(iter(given)))}: found without {option_name('snps')}, needed {option('snps', 'N')}"
         )
-    return Genome(options["snps"], **({"qtl": QTL} | {key: v for key, v in given.items() if key != "genotyped"}))
+    return None
 
 
-def as_written(options: Mapping[str, Any]) -> str:
-    """' --snps 1000 --qtl 20', for the note beside the data; '' without snps."""
-    if options["snps"] is None:
-        return ""
-    written = {"snps": options["snps"], "qtl": QTL} | _given(options)
+def describe_options(genome: Genome) -> str:
+    """' --snps 1000 --qtl 20', for the note beside the data."""
+    written = {key: getattr(genome, key) for key in OPTIONS if getattr(genome, key) != getattr(Genome, key)}
     return "".join(
-        f" --{key.replace('_', '-')}" + ("" if value is True else f" {value}") for key, value in written.items()
+        f" --{key.replace('_', '-')}" + ("" if value is True else f" {value}")
+        for key, value in ({"snps": genome.snps, "qtl": genome.qtl} | written).items()
     )
-
-
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: options[key] for key in OPTIONS if options[key] is not None and options[key] is not False}

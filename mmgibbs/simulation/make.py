@@ -15,6 +15,7 @@ from mmgibbs.errors import ConfigError, nearest, option, option_name
 from mmgibbs.simulation import arguments, calving, disease, files, genome_options, longevity, mastitis, trial
 from mmgibbs.simulation.data_folder import KIND, check_directory
 from mmgibbs.simulation.genome import FILES as OF_GENOTYPES
+from mmgibbs.simulation.genome import Genome
 from mmgibbs.simulation.simulate import FILES, YEARS, simulate_beef, write_beef
 from pedigree.tables import counted
 
@@ -78,7 +79,6 @@ class Simulation:
         return pl.read_csv(self.directory / name, schema_overrides=types, infer_schema_length=None, glob=False)
 
 
-# Many parameters: options that users give by name, as in scikit-learn.
 def simulate(
     directory: str | os.PathLike,
     *,
@@ -92,17 +92,12 @@ def simulate(
     shares: Sequence[float] | None = None,
     incidence: float | None = None,
     selection: str | None = None,
-    snps: int | None = None,
-    qtl: int | None = None,
-    qtl_share: float | None = None,
-    hide_qtl: bool = False,
-    chromosomes: int | None = None,
-    genotyped: int | None = None,
+    snps: int | Genome | None = None,
     overwrite: bool = False,
 ) -> Simulation:
     """Simulate records with known true values, and write them with an analysis file.
 
-    The arguments are the options of `mmgibbs simulate`.
+    The arguments, with those of `Genome`, are the options of `mmgibbs simulate`.
 
     Parameters
     ----------
@@ -130,18 +125,8 @@ def simulate(
     selection : {'true', 'phenotype'}, optional
         Weights: parents are the best young animals, by true breeding value or by a record. By default any young
         animal may become a parent.
-    snps : int, optional
-        Weights: simulate genotypes at this number of SNPs too.
-    qtl : int, optional
-        With `snps`: number of loci with effects (default 300).
-    qtl_share : float, optional
-        With `snps`: share of the genetic variance that the loci explain (default 1); the rest is polygenic.
-    hide_qtl : bool, default False
-        With `snps`: leave the loci with effects out of the genotype file.
-    chromosomes : int, optional
-        With `snps`: number of chromosomes of one Morgan each.
-    genotyped : int, optional
-        With `snps`: write genotypes of the youngest animals only, this many.
+    snps : int or Genome, optional
+        Weights: simulate genotypes at this number of SNPs too, or `Genome(50_000, qtl=300)` with more about them.
     overwrite : bool, default False
         Replace data that an earlier simulation wrote; other files of the folder stay.
 
@@ -191,18 +176,15 @@ def simulate(
         if traits not in KINDS or name not in KINDS[traits][2]:
             of = next(kind for kind, (_, _, options) in KINDS.items() if name in options)
             raise _not_for(option_name(name), traits, of)
-    genome = {
-        "snps": snps, "qtl": qtl, "qtl_share": qtl_share, "hide_qtl": hide_qtl, "chromosomes": chromosomes,
-        "genotyped": genotyped,
-    }  # fmt: skip
+    genome = snps if isinstance(snps, Genome) or snps is None else Genome(snps)
     if traits == TRIAL:
         target, text, names = _trial(directory, lines, sites, seed, overwrite)
     elif traits == WEIGHTS:
         target, text, names = _weights(directory, animals, years, seed, selection, genome, overwrite)
     else:
-        genome_options.read_genome_options(genome, traits)  # refuses what needs weights
-        if selection is not None:
-            raise _not_for(option_name("selection"), traits, WEIGHTS)
+        for name, value in (("snps", snps), ("selection", selection)):
+            if value is not None:
+                raise _not_for(option_name(name), traits, WEIGHTS)
         target, text, names = _other_traits(directory, traits, animals, years, seed, given, overwrite)
     return Simulation(target, tuple(target / name for name in (*names, SCHEMA, KIND.record)), text)
 
@@ -217,16 +199,15 @@ def _weights(
     years: int | None,
     seed: int,
     selection: str | None,
-    options: dict[str, Any],
+    genome: Genome | None,
     overwrite: bool,
 ) -> tuple[Path, str, tuple[str, ...]]:
     """(folder, what was simulated, names of the files)."""
     years = YEARS if years is None else years
-    genome = genome_options.read_genome_options(options, WEIGHTS)
-    beef = simulate_beef(animals, seed, years, genome, options["genotyped"] or 0, selection)
+    beef = simulate_beef(animals, seed, years, genome, selection)
     command = f"mmgibbs simulate DIRECTORY --animals {animals} --years {years} --seed {seed}"
     command += "" if selection is None else f" --selection {selection}"
-    command += genome_options.as_written(options)
+    command += "" if genome is None else genome_options.describe_options(genome)
     target = write_beef(beef, Path(directory), command, overwrite)
     n_herds = int(beef.herd.max()) + 1
     text = f"{beef.n_animals:,} animals in {counted(n_herds, 'herd')}, {beef.n_records:,} of them with records"

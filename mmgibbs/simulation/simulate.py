@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from mmgibbs.errors import ConfigError, option
+from mmgibbs.errors import ConfigError
 from mmgibbs.models.design import Design
 from mmgibbs.models.relationships.identity import Identity
 from mmgibbs.models.relationships.pedigree import Pedigree
@@ -135,17 +135,17 @@ def simulate_beef(
     seed: int,
     years: int = YEARS,
     genome: Genome | None = None,
-    genotyped: int = 0,
     selection: str | None = None,
 ) -> Beef:
     """A beef population of n_animals, founders included, born over `years` years; the same for the same arguments.
 
-    genome: with genotypes and QTL, of the youngest `genotyped` animals (0: of all). Animals, parents and herds are
+    genome: with genotypes and QTL. Animals, parents and herds are
     those of the same arguments without a genome; breeding values and records are not. selection: one of SELECTION,
     the best young animals become parents, bulls of all herds, heifers within theirs; None: any of them.
     Raises ConfigError where the arguments make no population."""
     n_animals, seed, years = arguments.population(n_animals, seed, years)
-    genotyped = _number_genotyped(genotyped, n_animals, genome)
+    if genome is not None and not isinstance(genome, Genome):
+        raise arguments.wrong("genome", genome, "a Genome, such as Genome(snps=1000, qtl=100)")
     if selection not in (None, *SELECTION):
         raise arguments.wrong("selection", selection, f"one of {', '.join(map(repr, SELECTION))}, or None")
     of_genome, inherit, weights, accuracy = np.random.default_rng([seed, 2]), None, None, 1.0
@@ -164,10 +164,10 @@ def simulate_beef(
     if genome is None:
         u = herds.breeding_values.astype(np.float32)
     elif inherit is not None:
-        genotypes, u = inherit.finish(genotyped), inherit.values.astype(np.float32)
+        genotypes, u = inherit.finish(), inherit.values.astype(np.float32)
     else:
         parents = herds.sire, herds.dam  # the true ones
-        genotypes, values = simulate_genotypes(*parents, herds.breeding_values, GENETIC, genome, genotyped, of_genome)
+        genotypes, values = simulate_genotypes(*parents, herds.breeding_values, GENETIC, genome, of_genome)
         u = values.astype(np.float32)
     sire[rng.random(n_animals) < SIRE_UNRECORDED] = -1
     dam_of[rng.random(n_animals) < DAM_UNRECORDED] = -1
@@ -196,15 +196,6 @@ def simulate_beef(
         (present // n_years).astype(np.int32), (present % n_years + year.min()).astype(np.int32), group_effect[present],
         genotypes,
     )  # fmt: skip
-
-
-def _number_genotyped(genotyped: int, n_animals: int, genome: Genome | None) -> int:
-    """The number of animals with genotypes; 0: all."""
-    if genome is not None and not isinstance(genome, Genome):
-        raise arguments.wrong("genome", genome, "a Genome, such as Genome(snps=1000, qtl=100)")
-    if genome is None and genotyped:
-        raise ConfigError(f"{option('genotyped', genotyped)}: found without a genome, needed one")
-    return arguments.check_integer("genotyped", genotyped, 0, n_animals, "the number of animals")
 
 
 def selection_accuracy(selection: str) -> float:

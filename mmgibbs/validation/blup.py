@@ -12,7 +12,7 @@ from mmgibbs.runs.chains import Executor
 from mmgibbs.validation import kfold, lr
 from mmgibbs.validation.estimability import records_alone
 from mmgibbs.validation.evaluation import Evaluation, Recorded, evaluate, evaluate_masked
-from mmgibbs.validation.options import REPLICATES, Plan
+from mmgibbs.validation.options import REPLICATES, ValidationPlan
 from mmgibbs.validation.results import FROM_MODEL, ResultTables, Validation
 from mmgibbs.validation.splits import Focal, Split, focal_families, focal_levels
 
@@ -20,7 +20,7 @@ from mmgibbs.validation.splits import Focal, Split, focal_families, focal_levels
 def validate_by_blup(
     records: Recorded,
     prepared: Prepared,
-    plan: Plan,
+    plan: ValidationPlan,
     split: Split,
     say: Callable[[str], None],
     executor: Executor,
@@ -48,7 +48,7 @@ def _compare_partial_data(
     tables: ResultTables,
     whole_data: Evaluation,
     focal: Focal,
-    plan: Plan,
+    plan: ValidationPlan,
     say: Callable[[str], None],
     executor: Executor,
 ) -> None:

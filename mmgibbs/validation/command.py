@@ -13,6 +13,7 @@ from mmgibbs.options import (
     add_overwrite,
     add_quiet,
     add_set,
+    collect_arguments,
     describe,
 )
 
@@ -119,14 +120,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
+    from mmgibbs.validation.options import ValidationPlan
     from mmgibbs.validation.run import validate
 
-    validated = validate(
-        args.file, args.set,
-        method=args.method, folds=args.folds, by=args.by, column=args.column, time=args.time, cutoff=args.cutoff,
-        focal=args.focal, variances=args.variances, seed=args.seed, replicates=args.replicates, cluster=args.cluster,
-        output=args.output, overwrite=args.overwrite, progress=not args.quiet, report=not args.no_report,
-    )  # fmt: skip
+    plan = ValidationPlan(**collect_arguments(ValidationPlan, args))
+    validated = validate(args.file, plan=plan, **collect_arguments(validate, args))
     print(validated.as_text())
     print(f"written to {validated.directory}")
 

@@ -46,7 +46,7 @@ from mmgibbs.validation.evaluation import Recorded
 from mmgibbs.validation.focal_values import BreedingValue, FocalValue, FocalValueAccumulator, Left, choose_values
 from mmgibbs.validation.kfold import Predictor
 from mmgibbs.validation.lr import EXPECTED, Compared, bootstrap, dropped_samples_notes, family_sums, lr_statistics
-from mmgibbs.validation.options import BOOTSTRAP_DRAWS, Plan
+from mmgibbs.validation.options import BOOTSTRAP_DRAWS, ValidationPlan
 from mmgibbs.validation.predicted_records import (
     FoldPredictions,
     MeanEffects,
@@ -185,7 +185,7 @@ class _Chains:
 def validate_by_sampling(
     records: Recorded,
     prepared: Prepared,
-    plan: Plan,
+    plan: ValidationPlan,
     split: Split,
     say: Callable[[str], None],
     executor: Executor,

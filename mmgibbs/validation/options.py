@@ -32,24 +32,70 @@ OPTIONS = {
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The options; None: not given."""
+class ValidationPlan:
+    """Which records a validation leaves out, and how it compares.
 
-    method: str = "both"  # 'kfold' | 'lr' | 'both'
+    Parameters
+    ----------
+    method : {'both', 'kfold', 'lr'}, default 'both'
+        'kfold' is cross-validation, 'lr' compares breeding values from partial and from whole data.
+    folds : int, optional
+        kfold: number of folds, 2 or more (default 5).
+    by : {'random', 'family', 'time', 'column', 'cell'}, optional
+        kfold: what is in a fold: animals at random (default), half-sib families by sire, the animals born in one of
+        the last years, the records with one value of `column`, or animals in one environment at random.
+    time : str, optional
+        With ``by='time'``: a column of numbers in the records, in place of the birth year of the animal.
+    cutoff : float, optional
+        lr: leave out the records of animals born in this year or later (default: the last birth year of an animal
+        with records).
+    focal : str or path, optional
+        lr: file with one id per line; these animals are compared and their records are left out.
+    variances : str, path, or list of these, optional
+        Folder of a finished run, whose posterior means replace the starts of the analysis, or 'sample' to sample the
+        variances in every chain. A list has one for each analysis.
+    seed : int, default 1
+        Seed of folds, simulation and bootstrap; chains use `sampler.seed`.
+    replicates : int, optional
+        lr by BLUP: number of sets of records simulated for expected values and standard errors (default 100; 0:
+        bootstrap of half-sib families).
+    column : str, optional
+        With ``by='column'``: the column of the records whose values are the folds. With ``by='cell'``: the column of
+        the environments (default: that of traits by environment).
+
+    Examples
+    --------
+    >>> import mmgibbs
+    >>> mmgibbs.ValidationPlan("kfold", folds=3, by="family").folds
+    3
+    """
+
+    method: str = "both"
     folds: int | None = None
-    by: str | None = None  # 'random' | 'family' | 'time' | 'column' | 'cell'
-    time: str | None = None  # a column of the records
-    cutoff: float | None = None  # birth year
-    focal: str | None = None  # file of ids
-    variances: str | None = None  # folder of a finished run, or SAMPLE
+    by: str | None = None
+    time: str | None = None
+    cutoff: float | None = None
+    focal: str | os.PathLike | None = None
+    variances: Any = None
     seed: int = 1
-    # of the simulation behind standard errors of the LR method; 0: bootstrap of families; None: REPLICATES of BLUP,
-    # none of sampling
     replicates: int | None = None
-    column: str | None = None  # of the records: which fold, or which environment
+    column: str | None = None
 
 
-def resolve_plan(plan: Plan) -> Plan:
+def plan_each(plan: ValidationPlan, n_analyses: int) -> list[ValidationPlan]:
+    """Return the resolved plan of each analysis, with its variances: those of all, or one of a list."""
+    _check_type(plan)
+    given = plan.variances
+    listed = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    each = (listed or [None]) * (n_analyses if len(listed) < 2 else 1)
+    if len(each) != n_analyses:
+        several = f"{n_analyses} analyses; needed one for each, or one for all"
+        needed = "1 analysis; needed one" if n_analyses == 1 else several
+        raise ConfigError(f"validate: {option_name('variances')}: found {len(each)} for {needed}")
+    return [resolve_plan(replace(plan, variances=variances)) for variances in each]
+
+
+def resolve_plan(plan: ValidationPlan) -> ValidationPlan:
     """The plan with defaults for what was not given and is used.
 
     ConfigError for an option of another type, that is out of range, or that would be ignored.
@@ -82,10 +128,9 @@ def resolve_plan(plan: Plan) -> Plan:
     return plan
 
 
-def _checked(plan: Plan) -> Plan:
+def _checked(plan: ValidationPlan) -> ValidationPlan:
     """The plan with plain numbers and texts: from Python anything may come."""
-    if not isinstance(plan, Plan):
-        raise ConfigError(f"validate: found plan={plan!r}, needed a Plan, such as Plan(method='kfold', folds=5)")
+    _check_type(plan)
     checked: dict[str, Any] = {name: _word(name, getattr(plan, name), words) for name, words in WORDS.items()}
     limits = {"folds": "a whole number of at least 2", "seed": "a whole number of 0 or more"}
     limits["replicates"] = "a whole number of at least 2, or 0 for none"
@@ -96,6 +141,11 @@ def _checked(plan: Plan) -> Plan:
     checked["variances"] = _text("variances", plan.variances, f"the folder of a finished run, or '{SAMPLE}'")
     checked["cutoff"] = _year("cutoff", plan.cutoff)
     return replace(plan, **checked)
+
+
+def _check_type(plan: object) -> None:
+    if not isinstance(plan, ValidationPlan):
+        raise ConfigError(f"validate: found plan={plan!r}, needed a ValidationPlan, such as ValidationPlan(folds=5)")
 
 
 def _word(name: str, value: object, words: tuple[str | None, ...]) -> object:

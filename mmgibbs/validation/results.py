@@ -40,7 +40,7 @@ from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.validation import kfold, lr, predicted_records
 from mmgibbs.validation.evaluation import Recorded
 from mmgibbs.validation.kfold import EVERY_EFFECT, EVERY_EFFECT_AND_FIXED, fold_statistics
-from mmgibbs.validation.options import SAMPLE, Plan
+from mmgibbs.validation.options import SAMPLE, ValidationPlan
 from mmgibbs.validation.splits import Focal, Fold
 from pedigree.tables import agreeing, counted
 
@@ -182,7 +182,7 @@ class ResultTables:
             self.notes.extend(comparison.notes)
 
     def validation(
-        self, plan: Plan, model: MixedModel, sampled: Mapping[str, int] | None, facts: Mapping
+        self, plan: ValidationPlan, model: MixedModel, sampled: Mapping[str, int] | None, facts: Mapping
     ) -> Validation:
         """All of it. sampled: length and seed of the chains, None for BLUP; facts: who did the work."""
         record = {

@@ -25,7 +25,7 @@ from mmgibbs.data.alike_levels import describe_alike
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.data.traits import load_analysis
-from mmgibbs.errors import ConfigError, option, option_name
+from mmgibbs.errors import ConfigError, option_name
 from mmgibbs.machine.threads import cores
 from mmgibbs.models.design import Design
 from mmgibbs.results.reading import list_inputs
@@ -39,7 +39,7 @@ from mmgibbs.validation.blup import validate_by_blup
 from mmgibbs.validation.evaluation import Recorded, drop_unused, read_recorded
 from mmgibbs.validation.files import output_folder, write, write_comparison
 from mmgibbs.validation.gibbs import validate_by_sampling
-from mmgibbs.validation.options import SAMPLE, Plan, resolve_plan
+from mmgibbs.validation.options import SAMPLE, ValidationPlan, plan_each, resolve_plan
 from mmgibbs.validation.results import (
     Comparison,
     Validation,
@@ -62,7 +62,7 @@ class Work:
 
     analysis: Analysis
     design: Design
-    plan: Plan
+    plan: ValidationPlan
     folds: int  # as the data have them; 0: none are left out
 
     @property
@@ -79,7 +79,7 @@ class Work:
         return any(t.relationship.dense is not None for t in self.design.terms)
 
 
-def sampled(design: Design, plan: Plan) -> bool:
+def sampled(design: Design, plan: ValidationPlan) -> bool:
     """Chains, not solutions of BLUP, are what takes time."""
     return bool(design.responses or design.markers or plan.variances == SAMPLE)
 
@@ -141,7 +141,7 @@ def _count_threads(work: Work, threads: int, say: Callable[[str], None]) -> Loca
 
 def validate_analysis(
     config: str | os.PathLike | dict,
-    plan: Plan = Plan(),  # noqa: B008  frozen
+    plan: ValidationPlan = ValidationPlan(),  # noqa: B008  frozen
     overrides: Sequence[str] = (),
     *,
     output: str | os.PathLike | None = None,
@@ -156,7 +156,7 @@ def validate_analysis(
     cluster. output: the folder (default: that of the run, with -validation).
     Raises MmgibbsError with one readable message: options that do not fit the data, a fold without records, no starts.
     """
-    console, plan = Console(progress), resolve_plan(plan)
+    console, (plan,) = Console(progress), plan_each(plan, 1)
     analysis = load_with_plan(config, plan, overrides)
     path = output_folder(
         output or f"{analysis.output.directory}-validation", overwrite, inputs=_list_inputs(analysis, plan)
@@ -171,13 +171,13 @@ def validate_analysis(
     return replace(validation, directory=path)
 
 
-def _list_inputs(analysis: Analysis, plan: Plan) -> list[object]:
+def _list_inputs(analysis: Analysis, plan: ValidationPlan) -> list[object]:
     """What a validation reads."""
     of_run = [] if plan.variances in (None, SAMPLE) else list_inputs(plan.variances, "validate: ")
     return [analysis.path, plan.focal, *states_of_files(analysis), *of_run]
 
 
-def load_with_plan(config: str | os.PathLike | dict, plan: Plan, overrides: Sequence[str]) -> Analysis:
+def load_with_plan(config: str | os.PathLike | dict, plan: ValidationPlan, overrides: Sequence[str]) -> Analysis:
     """The analysis, with the variances that the plan asks for."""
     overrides = listed_overrides(overrides)
     if plan.variances is None or plan.variances == SAMPLE:
@@ -190,7 +190,7 @@ def load_with_plan(config: str | os.PathLike | dict, plan: Plan, overrides: Sequ
 
 def examine(
     records: Recorded,
-    plan: Plan,
+    plan: ValidationPlan,
     say: Callable[[str], None],
     executor: Executor | None = None,
     chosen: Split | None = None,
@@ -210,7 +210,7 @@ def examine(
     return replace(outcome, head=describe_analysis(records.analysis, prepared), info=info)
 
 
-def _describe_spellings(records: Recorded, plan: Plan) -> list[str]:
+def _describe_spellings(records: Recorded, plan: ValidationPlan) -> list[str]:
     """A note where levels of the column of folds may be one."""
     if plan.column is None:
         return []
@@ -228,7 +228,7 @@ FOLDER = "validations"  # beside the run folder of the first analysis
 class _Loaded:
     """One analysis, its records and its design."""
 
-    plan: Plan
+    plan: ValidationPlan
     records: Recorded
     prepared: Prepared
 
@@ -240,10 +240,9 @@ class _Loaded:
 
 def validate_several(
     files: Sequence[str | os.PathLike | dict],
-    plan: Plan = Plan(),  # noqa: B008  frozen
+    plan: ValidationPlan = ValidationPlan(),  # noqa: B008  frozen
     overrides: Sequence[str] = (),
     *,
-    variances: str | os.PathLike | Sequence[str | os.PathLike | None] = (),
     output: str | os.PathLike | None = None,
     overwrite: bool = False,
     progress: bool = True,
@@ -252,18 +251,10 @@ def validate_several(
 ) -> Comparison:
     """Validate each analysis into a folder of its name, and write their comparison beside those.
 
-    variances: as `plan.variances`, one for each analysis, or one for all. output: the folder of folders. The rest as of
-    `validate_analysis`. Raises ConfigError too where the analyses have the same name, or not the same table of records.
+    output: the folder of folders. The rest as of `validate_analysis`. Raises ConfigError too where the analyses
+    have the same name, or not the same table of records.
     """
-    console, plan = Console(progress), resolve_plan(plan)
-    of_each = _listed(variances) or [plan.variances]
-    of_each = of_each * len(files) if len(of_each) == 1 else of_each
-    if len(of_each) != len(files):
-        raise ConfigError(
-            f"validate: {option_name('variances')}: found {len(of_each)} for {len(files)} analyses; needed one for "
-            "each, or one for all"
-        )
-    plans = [resolve_plan(replace(plan, variances=v)) for v in of_each]
+    console, plans = Console(progress), plan_each(plan, len(files))
     analyses = [load_with_plan(file, p, overrides) for file, p in zip(files, plans, strict=True)]
     refuse_alike(analyses)
     beside = Path(analyses[0].output.directory or ".").parent
@@ -289,18 +280,6 @@ def validate_several(
     comparison = compare_validations(validations)
     write_comparison(comparison, path, report, console.say, escaped)
     return replace(comparison, directory=path)
-
-
-def _listed(variances: object) -> list[Any]:
-    """One for each analysis, or one for all; none where none are given. ConfigError for what is neither."""
-    if isinstance(variances, (str, os.PathLike)):
-        return [variances]
-    if not isinstance(variances, Sequence):
-        raise ConfigError(
-            f"validate: found {option('variances', variances)}, needed the folder of a finished run or '{SAMPLE}', or "
-            "a list with one for each analysis"
-        )
-    return list(variances)
 
 
 def refuse_alike(analyses: Sequence[Analysis]) -> None:
@@ -331,7 +310,7 @@ def _called(table: object) -> str:
     return f"'{table}'" if isinstance(table, Path) else "another data frame"
 
 
-def _load(analysis: Analysis, plan: Plan) -> _Loaded:
+def _load(analysis: Analysis, plan: ValidationPlan) -> _Loaded:
     records = read_recorded(analysis, sampled=plan.variances == SAMPLE)
     prepared = prepare(records.analysis, table=records.table)
     return _Loaded(plan, drop_unused(records, prepared), prepared)
@@ -371,21 +350,11 @@ def restrict_split(chosen: Split, rows: np.ndarray, rows_of_analysis: np.ndarray
 # ------------------------------------------------------------ the function of Python and of the command
 
 
-# Many parameters: options that users give by name, as in scikit-learn.
 def validate(
     config: str | os.PathLike | dict | Sequence[str | os.PathLike | dict],
     overrides: Sequence[str] = (),
+    plan: ValidationPlan = ValidationPlan(),  # noqa: B008  frozen
     *,
-    method: str = "both",
-    folds: int | None = None,
-    by: str | None = None,
-    column: str | None = None,
-    time: str | None = None,
-    cutoff: float | None = None,
-    focal: str | os.PathLike | None = None,
-    variances: str | os.PathLike | Sequence[str | os.PathLike | None] | None = None,
-    seed: int = 1,
-    replicates: int | None = None,
     cluster: str | None = None,
     output: str | os.PathLike | None = None,
     overwrite: bool = False,
@@ -394,7 +363,7 @@ def validate(
 ) -> Validation | Comparison:
     """Validate an evaluation: how well does it predict records that it has not seen?
 
-    The arguments are the options of `mmgibbs validate`.
+    The arguments, with those of `ValidationPlan`, are the options of `mmgibbs validate`.
 
     Parameters
     ----------
@@ -403,31 +372,9 @@ def validate(
         compared.
     overrides : sequence of str, optional
         Strings 'key.path=value' that replace what the analysis says.
-    method : {'both', 'kfold', 'lr'}, default 'both'
-        'kfold' is cross-validation, 'lr' compares breeding values from partial and from whole data.
-    folds : int, optional
-        kfold: number of folds, 2 or more (default 5).
-    by : {'random', 'family', 'time', 'column', 'cell'}, optional
-        kfold: what is in a fold: animals at random (default), half-sib families by sire, the animals born in one of
-        the last years, the records with one value of `column`, or animals in one environment at random.
-    column : str, optional
-        With ``by='column'``: the column of the records whose values are the folds. With ``by='cell'``: the column of
-        the environments (default: that of traits by environment).
-    time : str, optional
-        With ``by='time'``: a column of numbers in the records, in place of the birth year of the animal.
-    cutoff : float, optional
-        lr: leave out the records of animals born in this year or later (default: the last birth year of an animal
-        with records).
-    focal : str or path, optional
-        lr: file with one id per line; these animals are compared and their records are left out.
-    variances : str, path, or list of these, optional
-        Folder of a finished run, whose posterior means replace the starts of the analysis, or 'sample' to sample the
-        variances in every chain. A list has one for each analysis.
-    seed : int, default 1
-        Seed of folds, simulation and bootstrap; chains use `sampler.seed`.
-    replicates : int, optional
-        lr by BLUP: number of sets of records simulated for expected values and standard errors (default 100; 0:
-        bootstrap of half-sib families).
+    plan : ValidationPlan, optional
+        Which records are left out, and how: by default five folds of animals at random, and the LR method for the
+        youngest animals.
     cluster : str, optional
         Address of a Dask scheduler, 'tcp://HOST:PORT', or 'local:N' for N workers of this machine.
     output : str or path, optional
@@ -467,26 +414,17 @@ def validate(
     ...     "model": {"fixed": {"sex": {}}, "random": {"animal": {"relationship": "pedigree"}}},
     ...     "variances": {"animal": 170, "residual": 300},
     ... }
-    >>> validated = mmgibbs.validate(analysis, method="kfold", folds=2, progress=False, output="validation")
+    >>> validated = mmgibbs.validate(
+    ...     analysis, plan=mmgibbs.ValidationPlan("kfold", folds=2), progress=False, output="validation"
+    ... )
     >>> validated.table["statistic"].to_list()
     ['predictive_ability', 'accuracy', 'dispersion', 'bias']
     """
-    of_ids: Any = focal  # a path is made text with the other options
-    options = Plan(method, folds, by, time, cutoff, of_ids, None, seed, replicates, column)
+    files: list[Any] = list(config) if isinstance(config, Sequence) and not isinstance(config, str) else [config]
+    if not files:
+        raise ConfigError("validate: found no analysis, needed one or more")
     written: dict[str, Any] = {"output": output, "overwrite": overwrite, "progress": progress}
     written |= {"report": report, "cluster": cluster}
-    if isinstance(config, Sequence) and not config:
-        raise ConfigError("validate: found no analysis, needed one or more")
-    if isinstance(config, (str, os.PathLike, dict)) or not isinstance(config, Sequence) or len(config) == 1:
-        first: Any = config[0] if isinstance(config, Sequence) and not isinstance(config, str) else config
-        return validate_analysis(first, replace(options, variances=_single(variances)), overrides, **written)
-    return validate_several(config, options, overrides, variances=() if variances is None else variances, **written)
-
-
-def _single(variances: Any) -> Any:
-    """The variances of a single analysis, which may be the only item of a list."""
-    if not isinstance(variances, Sequence) or isinstance(variances, str):
-        return variances
-    if len(variances) > 1:
-        raise ConfigError(f"validate: {option_name('variances')}: found {len(variances)} for 1 analysis; needed one")
-    return variances[0] if variances else None
+    if len(files) == 1:
+        return validate_analysis(files[0], plan, overrides, **written)
+    return validate_several(files, plan, overrides, **written)

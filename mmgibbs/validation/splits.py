@@ -15,7 +15,7 @@ from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ConfigError, DataError, option, option_name
 from mmgibbs.models.design import Design
 from mmgibbs.validation.evaluation import Recorded
-from mmgibbs.validation.options import FOLD_DRAWS, Plan, check_number
+from mmgibbs.validation.options import FOLD_DRAWS, ValidationPlan, check_number
 from pedigree.read import Pedigree
 from pedigree.tables import counted, quoted
 
@@ -152,7 +152,11 @@ class Focal:
 
 
 def choose_focal(
-    records: Recorded, birth_years: pl.Series | None, codes: np.ndarray, cutoff: float | None, file: str | None
+    records: Recorded,
+    birth_years: pl.Series | None,
+    codes: np.ndarray,
+    cutoff: float | None,
+    file: str | os.PathLike | None,
 ) -> Focal:
     """The records of animals born from `cutoff` on, or of the animals of `file` where there is no cutoff, are left out.
 
@@ -194,7 +198,7 @@ def choose_focal(
             raise ConfigError(f"{problem} in {file}")
         ways = list_alternatives(ways_that_work(year, records, True))
         raise ConfigError(f"{problem}: {what} are too few; needed {ways}")
-    return Focal(animals, masked, what, cutoff, notes, file, lines)
+    return Focal(animals, masked, what, cutoff, notes, None if file is None else os.fspath(file), lines)
 
 
 Way = tuple[str, object, str]  # what would do: option, its value, what is said of it
@@ -250,7 +254,7 @@ class Split:
     focal: Focal | None  # None without the LR method
 
 
-def choose(records: Recorded, prepared: Prepared, plan: Plan) -> Split:
+def choose(records: Recorded, prepared: Prepared, plan: ValidationPlan) -> Split:
     """Everything is checked before the first of many solutions."""
     if prepared.pedigree is not None:
         records = replace(records, animal=prepared.pedigree.spelled(records.animal))
@@ -259,13 +263,13 @@ def choose(records: Recorded, prepared: Prepared, plan: Plan) -> Split:
     return Split(folds, chosen_focal(records, prepared, plan, codes) if plan.method in ("lr", "both") else None)
 
 
-def chosen_folds(records: Recorded, plan: Plan, codes: np.ndarray, prepared: Prepared) -> list[Fold]:
+def chosen_folds(records: Recorded, plan: ValidationPlan, codes: np.ndarray, prepared: Prepared) -> list[Fold]:
     folds = _assign_folds(records, plan, codes, prepared)
     check_folds(prepared.design, folds, plan.by)
     return folds
 
 
-def _assign_folds(records: Recorded, plan: Plan, codes: np.ndarray, prepared: Prepared) -> list[Fold]:
+def _assign_folds(records: Recorded, plan: ValidationPlan, codes: np.ndarray, prepared: Prepared) -> list[Fold]:
     pedigree = prepared.pedigree
     if plan.by == "column":
         assert plan.column is not None, "a settled plan has it"
@@ -301,7 +305,7 @@ def _number_cells(records: Recorded, units: np.ndarray, column: str | None) -> n
     return units * (int(code.max(initial=0)) + 1) + code
 
 
-def chosen_focal(records: Recorded, prepared: Prepared, plan: Plan, codes: np.ndarray) -> Focal:
+def chosen_focal(records: Recorded, prepared: Prepared, plan: ValidationPlan, codes: np.ndarray) -> Focal:
     if not related_terms(prepared.design) and not prepared.design.markers:
         raise ConfigError(
             "validate: found no random effect with a relationship, and no SNP effects, whose breeding values the LR "

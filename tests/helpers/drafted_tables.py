@@ -13,7 +13,7 @@ from reference import dense
 
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
-from mmgibbs.draft.make import Draft, draft
+from mmgibbs.draft.make import Draft, init
 from mmgibbs.errors import MmgibbsError
 from pedigree.errors import PedigreeError
 
@@ -65,7 +65,7 @@ def solve_draft(
     """
     records, pedigree = case.write(folder)
     try:
-        made = draft(records, pedigree, output=folder / "draft.yaml", overwrite=True, **case.options)
+        made = init(records, pedigree, output=folder / "draft.yaml", overwrite=True, **case.options)
     except (MmgibbsError, PedigreeError) as error:
         return "refused", str(error)
     warnings = [line for line in made.said if line.startswith("warning") and TOO_FEW not in line]

@@ -7,7 +7,7 @@ from helpers.support import ROOT
 
 import mmgibbs
 from mmgibbs.data.traits import load_analysis
-from mmgibbs.draft.make import draft
+from mmgibbs.draft.make import init
 
 SAMPLES = ROOT / "data_samples"
 ROWS = [f"a{i},{'m' if i % 2 else 'f'},{i % 3},{20 + (i * 7) % 11 + i / 10}" for i in range(40)]
@@ -40,4 +40,4 @@ def write(tmp_path, records, pedigree=None, genotypes=None):
 def made_of(tmp_path, records, pedigree=None, genotypes=None, **options):
     """What init makes of these tables, in a.yaml."""
     tables = write(tmp_path, records, pedigree, genotypes)
-    return draft(*tables, output=tmp_path / "a.yaml", overwrite=True, **options)
+    return init(*tables, output=tmp_path / "a.yaml", overwrite=True, **options)

@@ -15,7 +15,7 @@ from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ConfigError
 from mmgibbs.sampler.markers.implied import ImpliedVariance
-from mmgibbs.validation.options import Plan
+from mmgibbs.validation.options import ValidationPlan
 from mmgibbs.validation.run import validate_analysis
 
 DF, SCALE = 6.0, 1.2  # of the genetic variance
@@ -259,11 +259,13 @@ def test_validation_at_the_variances_of_a_run(data, tmp_path):  # noqa: F811
     own = {"variance_left": "implied", "variance": {"share": 0.4}}
     wanted = analysis(data, tmp_path / "run", own, variances={}, sampler=FEW)
     run = mmgibbs.run(wanted, progress=False, report=False)
-    plan = Plan("kfold", folds=2, variances=str(tmp_path / "run"))
+    plan = ValidationPlan("kfold", folds=2, variances=str(tmp_path / "run"))
     found = validate_analysis(wanted, plan, progress=False, report=False, output=tmp_path / "out")
     v = run.summary.filter(parameter="snps.effect_var[milk]")["mean"][0]
     factor = prepare(load_config(wanted)).design.markers[0].left.factor
     assert np.ravel(found.info["variances"]["genetic"]) == pytest.approx([factor * v], rel=1e-9)
     held = analysis(data, tmp_path / "run", SNPS, variances={"residual": [[1.0]]}, sampler=FEW)
-    found = validate_analysis(held, Plan("kfold", folds=2), progress=False, report=False, output=tmp_path / "again")
+    found = validate_analysis(
+        held, ValidationPlan("kfold", folds=2), progress=False, report=False, output=tmp_path / "again"
+    )
     assert np.ravel(found.info["variances"]["genetic"]) == pytest.approx([factor * V], rel=1e-9)

@@ -13,7 +13,7 @@ from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.validation import gibbs
 from mmgibbs.validation.evaluation import read_recorded
 from mmgibbs.validation.gibbs import validate_by_sampling
-from mmgibbs.validation.options import Plan, resolve_plan
+from mmgibbs.validation.options import ValidationPlan, resolve_plan
 from mmgibbs.validation.run import examine, validate_analysis
 from mmgibbs.validation.splits import choose
 
@@ -26,7 +26,7 @@ def frames():
 
 def by_blup():
     config = load_config(analysis_of(*frames(), group="herd"))
-    plan = Plan(folds=3, cutoff=CUTOFF, replicates=0)
+    plan = ValidationPlan(folds=3, cutoff=CUTOFF, replicates=0)
     return examine(read_recorded(config), plan, lambda _: None)
 
 
@@ -35,7 +35,7 @@ def by_sampling(samples, update="level"):
     analysis["variances"] |= {"mode": "fixed"}
     analysis["sampler"] = {"burn_in": 100, "samples": samples, "thin": 1, "seed": 3, "update": update}
     records = read_recorded(load_config(analysis), sampled=True)
-    plan, prepared = resolve_plan(Plan(folds=3, cutoff=CUTOFF)), prepare(records.analysis)
+    plan, prepared = resolve_plan(ValidationPlan(folds=3, cutoff=CUTOFF)), prepare(records.analysis)
     chosen = choose(records, prepared, plan)
     return validate_by_sampling(records, prepared, plan, chosen, lambda _: None, LocalExecutor())
 
@@ -104,7 +104,7 @@ def test_a_binary_trait_is_expected_to_have_no_bias_and_no_dispersion(tmp_path):
 
     def table(name, phenotypes):
         config = binary_analysis(phenotypes, pedigree, str(tmp_path / name), burn_in=200, samples=1000)
-        plan = Plan(method="lr", focal=str(tmp_path / "young.txt"))
+        plan = ValidationPlan(method="lr", focal=str(tmp_path / "young.txt"))
         return validate_analysis(config, plan, progress=False, report=False).table
 
     def z(found, statistic, expected):

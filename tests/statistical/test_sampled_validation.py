@@ -10,7 +10,7 @@ from helpers.validation_data import binary_analysis, binary_population
 from scipy.special import ndtr
 
 from mmgibbs.validation import predicted_records
-from mmgibbs.validation.options import Plan
+from mmgibbs.validation.options import ValidationPlan
 from mmgibbs.validation.page import calibration_curve
 from mmgibbs.validation.run import validate_analysis
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 def predictions(path):
     config = binary_analysis(*binary_population(), str(path / "run"), burn_in=100, samples=500)
-    found = validate_analysis(config, Plan(method="kfold", folds=4), progress=False, report=False).predictions
+    found = validate_analysis(config, ValidationPlan(method="kfold", folds=4), progress=False, report=False).predictions
     return found["predicted"].to_numpy(), found["observed"].to_numpy()
 
 

@@ -22,7 +22,7 @@ from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.simulation.simulate import animal_ids
 from mmgibbs.validation import lr
 from mmgibbs.validation.evaluation import evaluate, evaluate_masked, read_recorded
-from mmgibbs.validation.options import Plan
+from mmgibbs.validation.options import ValidationPlan
 from mmgibbs.validation.run import examine
 from pedigree.relationship_products import relationship_block
 
@@ -178,7 +178,7 @@ def test_simulated_populations():
     """
     beef = small_beef(1200, 20, 12)
     records = read_recorded(load_config(analysis_of(*beef_frames(beef))))
-    found = examine(records, Plan(method="lr", cutoff=float(beef.birth_year.max() - 1)), lambda text: None)
+    found = examine(records, ValidationPlan(method="lr", cutoff=float(beef.birth_year.max() - 1)), lambda text: None)
     rows = {row["statistic"]: row for row in found.table.to_dicts()}
     for name in ("bias", "dispersion"):
         assert abs(rows[name]["estimate"] - rows[name]["expected"]) < 4 * rows[name]["se"]

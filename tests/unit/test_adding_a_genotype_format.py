@@ -19,7 +19,7 @@ SCRIPT = """
     from mmgibbs.config.genotypes import Genotypes
     from mmgibbs.config.schema import as_json
     from mmgibbs.data.genotypes.file_format import format_of_content, open_genotypes
-    from mmgibbs.draft.make import draft
+    from mmgibbs.draft.make import init
 
     rng = np.random.default_rng(1)
     codes = rng.choice([0, 1, 2, 9], (30, 8), p=[0.3, 0.3, 0.3, 0.1])
@@ -33,7 +33,7 @@ SCRIPT = """
     assert file.ids.to_list() == [f"a{i}" for i in range(8)] and file.snps["position"][3] == 103
     assert np.array_equal(file.source.block(0, 30), np.minimum(codes, 3))
     with pytest.raises(mmgibbs.DataError, match="g.geno: is a EIGENSTRAT file of genotypes, needed the table of rec"):
-        draft("g.geno", output="a.yaml")
+        init("g.geno", output="a.yaml")
     analysis = {
         "data": {
             "phenotypes": "r.csv",

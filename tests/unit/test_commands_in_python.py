@@ -21,6 +21,9 @@ from mmgibbs.errors import ConfigError
 PACKAGES = {"compare": "comparison", "init": "draft", "simulate": "simulation", "validate": "validation"}
 # What an option is called in Python, where that is not its name: the files; a list of overrides; no instead of yes.
 CALLED = {"file": "config", "set": "overrides", "quiet": "progress", "no_report": "report", "no_check": "check"}
+KEYS = {"init": ["widths", "pedigree_widths", "encoding", "pedigree_encoding", "unknown", "groups", "group_column"]}
+SECTIONS = {"simulate": {"snps": mmgibbs.Genome}, "validate": {"plan": mmgibbs.ValidationPlan}}
+NOT_OPTIONS = {"morgans", "generations", "largest", "smallest", "mutation", "maf"}  # of a genome
 
 
 @pytest.mark.parametrize("name", PACKAGES)
@@ -28,13 +31,20 @@ def test_the_arguments_are_the_options_of_the_command(name):
     parser = argparse.ArgumentParser()
     import_module(f"mmgibbs.{PACKAGES[name]}.command").COMMANDS[name][0](parser)
     options = {a.dest: a for a in parser._actions if a.dest != "help"}
-    arguments = inspect.signature(getattr(mmgibbs, name)).parameters
+    arguments, in_sections = dict(inspect.signature(getattr(mmgibbs, name)).parameters), {}
+    for parameter, kind in SECTIONS.get(name, {}).items():
+        arguments.pop(parameter)
+        in_sections |= {key: p for key, p in inspect.signature(kind).parameters.items() if key not in NOT_OPTIONS}
+    arguments |= in_sections
+    if name in KEYS:  # of the mapping `data`, with the words that options have
+        arguments.pop("data")
+        options = {option: action for option, action in options.items() if option not in KEYS[name]}
     assert {CALLED.get(option, option) for option in options} == set(arguments)
     for option, action in options.items():
         default = arguments[CALLED.get(option, option)].default
         if option in ("quiet", "no_report", "no_check"):
             assert default is True and action.default is False
-        elif action.option_strings:
+        elif action.option_strings and not (option in in_sections and not action.default):  # that of the section
             assert (list(default) if isinstance(default, tuple) else default) == (
                 [] if isinstance(default, tuple) and action.default is None else action.default
             )
@@ -78,7 +88,7 @@ def test_simulate_other_traits_and_genotypes(tmp_path):
     made = mmgibbs.simulate(tmp_path / "ease", traits="calving_ease", **given)
     assert set(made.phenotypes["calving_ease"].drop_nulls()) == {"a", "b"}
     assert "--shares 0.7,0.3" in made.files[6].read_text()
-    made = mmgibbs.simulate(tmp_path / "chips", animals=400, snps=100, qtl=10, hide_qtl=True, genotyped=50)
+    made = mmgibbs.simulate(tmp_path / "chips", animals=400, snps=mmgibbs.Genome(100, 10, hide_qtl=True, genotyped=50))
     assert "genotypes.bed" in {path.name for path in made.files}
     assert len((tmp_path / "chips" / "genotypes.fam").read_text().splitlines()) == 50
 
@@ -100,10 +110,8 @@ def test_simulate_other_traits_and_genotypes(tmp_path):
         ({"lines": 50}, "lines cannot be combined with traits='weights'; needed traits='trial'"),
         ({"traits": "trial", "animals": None, "lines": 2}, "lines: found 2, needed a whole number of at least 4"),
         ({"traits": "trial", "animals": None, "sites": 0}, "sites: found 0, needed a whole number of at least 1"),
-        ({"qtl_share": 0.5}, "qtl_share: found without snps, needed snps=N"),
-        ({"qtl_share": 0}, "qtl_share: found without snps, needed snps=N"),
-        ({"snps": 50, "qtl": 0}, "qtl: found 0, needed a whole number"),
-        ({"snps": 50, "hide_qtl": "no"}, "hide_qtl='no' is neither True nor False"),
+        ({"snps": mmgibbs.Genome(50, qtl=0)}, "qtl: found 0, needed a whole number"),
+        ({"snps": mmgibbs.Genome(50, hide_qtl="no")}, "hide_qtl='no' is neither True nor False"),
     ],
 )
 def test_what_simulate_refuses(arguments, message, tmp_path):
@@ -160,8 +168,9 @@ def test_init(tmp_path):
         mmgibbs.init(**files, output=tmp_path / "py.yaml")
     for wrong, message in (
         ({"traits": 3}, "init: traits: found 3, needed a list of columns"),
-        ({"widths": "8,8"}, "init: widths: found '8,8', needed whole numbers such as"),
-        ({"pedigree_widths": [8, 0]}, "init: pedigree_widths: found .*, needed whole numbers"),
+        ({"data": {"widths": "8,8"}}, "init: data.widths: found .8,8., needed a whole number"),
+        ({"data": {"pedigree_widths": [8, 0]}}, "init: data.pedigree_widths: value 2 of the list: found 0, needed"),
+        ({"data": {"width": [8]}}, "init: data.width: no key of init; did you mean 'widths'"),
         ({"phenotypes": None}, "init: phenotypes: found None, needed the path of a file"),
     ):
         with pytest.raises(ConfigError, match=message):
@@ -174,20 +183,21 @@ def analysis():
 
 
 def test_validate(analysis, tmp_path):
-    more = {"cutoff": 2003, "replicates": 0, "progress": False, "report": False}
-    one = mmgibbs.validate(analysis, ["name=one"], folds=3, by="family", output=tmp_path / "one", **more)
+    plan = mmgibbs.ValidationPlan(folds=3, by="family", cutoff=2003, replicates=0)
+    more = {"plan": plan, "progress": False, "report": False}
+    one = mmgibbs.validate(analysis, ["name=one"], output=tmp_path / "one", **more)
     assert set(one.table["method"]) == {"kfold", "lr"} and one.directory == tmp_path / "one"
-    plan = json.loads((one.directory / "validation.json").read_text())["plan"]
-    assert (plan["folds"], plan["by"], plan["cutoff"], plan["replicates"]) == (3, "family", 2003, 0)
+    recorded = json.loads((one.directory / "validation.json").read_text())["plan"]
+    assert [recorded[key] for key in ("folds", "by", "cutoff", "replicates")] == [3, "family", 2003, 0]
     two = {**analysis, "name": "two", "variances": {"animal": 0.1, "residual": 10}}
-    both = mmgibbs.validate([analysis, two], folds=3, by="family", output=tmp_path / "both", **more)
+    both = mmgibbs.validate([analysis, two], output=tmp_path / "both", **more)
     assert both.names == ["birth", "two"] and both.validations[0].table.equals(one.table)
     assert both.table["difference"].count() > 0 and (tmp_path / "both" / "two" / "validation.csv").is_file()
 
 
 def test_validate_with_the_variances_of_more_analyses_than_there_are(analysis, tmp_path, capsys):
     with pytest.raises(ConfigError, match="validate: variances: found 2 for 1 analysis; needed one"):
-        mmgibbs.validate(analysis, variances=["sample", "runs/x"], output=tmp_path / "out")
+        mmgibbs.validate(analysis, plan=mmgibbs.ValidationPlan(variances=["sample", "runs/x"]), output=tmp_path / "out")
     with pytest.raises(ConfigError, match="validate: found no analysis, needed one or more"):
         mmgibbs.validate([], output=tmp_path / "out")
     with pytest.raises(ConfigError, match="override 'samples=9'"):

@@ -4,10 +4,12 @@ import argparse
 import math
 from importlib import import_module
 
+import numpy as np
 import pytest
 
 from mmgibbs.cli import _COMMANDS, main
-from mmgibbs.options import NumberRange
+from mmgibbs.errors import ConfigError
+from mmgibbs.options import AT_LEAST_ONE, POSITIVE, SEED, NumberRange
 
 VALUES = ["-1", "0", "nan", "inf", "-inf", "1e400", "1_0", "text", "genotypes.bed", ""]
 NAMED = {"_read_window_size": NumberRange(above=0)}  # functions that read a range with a message of their own
@@ -88,6 +90,25 @@ def test_ranges(numbers, words, taken, refused):
     for text in refused:
         with pytest.raises(argparse.ArgumentTypeError, match="expected"):
             numbers(text)
+
+
+def test_a_number_that_no_float_can_have():
+    assert AT_LEAST_ONE("9" * 400) == int("9" * 400)
+    with pytest.raises(argparse.ArgumentTypeError, match="expected a whole number from 0 to 4294967295"):
+        SEED("9" * 400)
+
+
+def test_numbers_from_python():
+    assert AT_LEAST_ONE.check("top", np.int32(3)) == 3 and POSITIVE.check("width", np.float32(0.5)) == 0.5
+    for numbers, value in (
+        (AT_LEAST_ONE, True),
+        (AT_LEAST_ONE, 2.0),
+        (AT_LEAST_ONE, "3"),
+        (POSITIVE, None),
+        (POSITIVE, 0),
+    ):
+        with pytest.raises(ConfigError, match=rf"^top: expected {numbers.describe()}, got {value!r}$"):
+            numbers.check("top", value)
 
 
 def test_a_file_behind_the_windows_is_no_size(capsys):

@@ -15,7 +15,7 @@ from mmgibbs.association.statistics import false_discovery_rates, genomic_inflat
 
 N, P = 90, 130  # more SNPs than calibrate tests
 HERD, TWICE, NEARLY, SECOND_ALONE = 5, 6, 7, 8
-QUIET = {"progress": False, "maf": 0.0, "level": "id"}
+QUIET = {"progress": False, "quality": {"maf": 0.0}, "level": "id"}
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +115,7 @@ def test_a_snp_is_tested_on_the_traits_where_its_effect_is_estimable(data, runs,
 @pytest.mark.parametrize("limit", [600.0, 0.0])
 def test_confounded_snps_are_in_no_window(runs, limit):
     """A window of them alone has no test; one that has more has the test of the others."""
-    tested = mmgibbs.gwas(runs[1], window_snps=1, exact_limit=limit, **QUIET)
+    tested = mmgibbs.gwas(runs[1], windows={"snps": 1}, exact_limit=limit, **QUIET)
     assert tested.windows.height == P - 2
-    by_three = mmgibbs.gwas(runs[1], window_snps=3, exact_limit=limit, **QUIET).windows
+    by_three = mmgibbs.gwas(runs[1], windows={"snps": 3}, exact_limit=limit, **QUIET).windows
     assert by_three["snps"].to_list()[1:3] == [2, 2]  # of SNPs 3 to 5 without 5, and 6 to 8 without 6

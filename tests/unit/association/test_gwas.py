@@ -118,9 +118,12 @@ def test_runs_that_cannot_be_used(folder, tmp_path):
         ({"run": tmp_path / "nothing"}, "gwas: '.*' is not the folder of a finished run"),
         ({"genotypes": None}, "is a run without genotypes; needed a file of them"),
         ({"level": "sex"}, "level=.sex.: expected the level of a random effect of the run .animal."),
-        ({"maf": 2}, "maf: expected a number, 0 to 0.5, got 2"),
-        ({"maf": 0.5}, "no SNP can be tested"),
-        ({"maf": 0.5, "exact_limit": 0}, "no SNP can be tested; 1,500 left out .minor allele frequency."),
+        ({"quality": {"maf": 2}}, "quality.maf: found 2, needed a number"),
+        ({"quality": {"conflicts": 2}}, "quality.conflicts: found 2"),
+        ({"quality": {"conflicts": 0.1}}, "quality.conflicts: expected maf or call_rate"),
+        ({"exact_limit": -1}, "exact_limit: expected a number of 0 or more, got -1"),
+        ({"quality": {"maf": 0.5}}, "no SNP can be tested"),
+        ({"quality": {"maf": 0.5}, "exact_limit": 0}, "no SNP can be tested; 1,500 left out .minor allele frequency."),
     ):
         with pytest.raises((ConfigError, DataError), match=message):
             mmgibbs.gwas(**{"run": folder / "run", "genotypes": folder / "genotypes.bed", "progress": False} | given)

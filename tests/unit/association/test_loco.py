@@ -18,7 +18,7 @@ from mmgibbs.errors import ConfigError, Stopped
 
 BLEND = 0.1
 GENOMIC = {"kind": "genomic", "blend": BLEND}
-HIDDEN = {"maf": 0.0, "progress": False}
+HIDDEN = {"quality": {"maf": 0.0}, "progress": False}
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +123,7 @@ def test_a_scan_continues_to_the_same_bits(run, tmp_path, monkeypatch, small_chu
     with pytest.raises(ConfigError, match="holds a scan that is not finished"):
         mmgibbs.gwas(run.directory, output=output, **how)
     with pytest.raises(ConfigError, match=r"holds another scan:\nmaf: was 0.0, now 0.2"):
-        mmgibbs.gwas(run.directory, output=output, resume=True, **(how | {"maf": 0.2}))
+        mmgibbs.gwas(run.directory, output=output, resume=True, **(how | {"quality": {"maf": 0.2}}))
     continued = mmgibbs.gwas(run.directory, output=output, resume=True, **how)
     assert_frame_equal(continued.values, whole.values, check_exact=True)
     assert continued.facts["effective_tests"] == whole.facts["effective_tests"]
@@ -151,7 +151,8 @@ def test_a_scan_that_is_not_written_stops_too(run, monkeypatch, small_chunks):
 def test_chromosomes_that_the_run_lacks_are_named(herd, run, tmp_path):
     places = pl.read_csv(herd.folder / "map.csv").with_columns(pl.col("chromosome").cast(pl.String))
     places.with_columns(pl.col("chromosome").replace({"5": "X"})).write_csv(tmp_path / "other.csv")
-    tested = mmgibbs.gwas(run.directory, herd.folder / "old.csv", map=tmp_path / "other.csv", loco=True, **HIDDEN)
+    genotypes = {"file": herd.folder / "old.csv", "map": tmp_path / "other.csv"}
+    tested = mmgibbs.gwas(run.directory, genotypes, loco=True, **HIDDEN)
     assert any("warning: chromosome X of old.csv is none of the run" in note for note in tested.notes)
 
 
@@ -181,7 +182,7 @@ def test_limits_of_snps_are_those_of_the_run(herd):
     analysis = herd.analysis(GENOMIC)
     analysis["data"]["genotypes"]["quality"] = {"maf": 0.2, "call_rate": 0.5, "parent_progeny": "ignore"}
     run = mmgibbs.run(analysis, directory=herd.folder / "strict", progress=False).directory
-    named = {"genotypes": herd.folder / "old.csv", "map": herd.folder / "map.csv"}
-    for given, limits in (({}, (0.2, 0.5)), ({"maf": 0.05}, (0.05, 0.5)), (named, (0.01, 0.9))):
+    named = {"genotypes": {"file": herd.folder / "old.csv", "map": herd.folder / "map.csv"}}
+    for given, limits in (({}, (0.2, 0.5)), ({"quality": {"maf": 0.05}}, (0.05, 0.5)), (named, (0.01, 0.9))):
         facts = mmgibbs.gwas(run, progress=False, **given).facts
         assert (facts["maf"], facts["call_rate"]) == limits

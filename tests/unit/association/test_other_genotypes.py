@@ -8,7 +8,7 @@ import mmgibbs
 
 
 def notes(run, path):
-    return mmgibbs.gwas(run.directory, path, maf=0.0, progress=False).notes
+    return mmgibbs.gwas(run.directory, path, quality={"maf": 0.0}, progress=False).notes
 
 
 def test_other_genotypes_are_named(herd, run):

@@ -13,7 +13,7 @@ from mmgibbs.association.statistics import compute_tests, log_p_of_weighted_chi2
 from mmgibbs.errors import ConfigError
 
 GENOMIC = {"kind": "genomic", "blend": 0.1}
-QUIET = {"maf": 0.0, "progress": False}
+QUIET = {"quality": {"maf": 0.0}, "progress": False}
 
 
 def exceedance(q, weights):
@@ -40,7 +40,7 @@ def test_p_values_of_sums_that_are_chi_squares_are_exact():
 
 def test_windows_against_dense_matrices(herd, run, dense_projection):
     """Windows of four SNPs on each of five chromosomes of 18."""
-    tested = mmgibbs.gwas(run.directory, output=herd.folder / "windows", window_snps=4, report=True, **QUIET)
+    tested = mmgibbs.gwas(run.directory, output=herd.folder / "windows", windows={"snps": 4}, report=True, **QUIET)
     M = herd.genotypes[herd.old] - 1.0
     Z, P, y = dense_projection(0.9 * M @ M.T / (SNPS / 2) + 0.1 * np.eye(len(M)))
     score, covariance = (Z @ M).T @ P @ y, (Z @ M).T @ P @ (Z @ M)
@@ -64,8 +64,8 @@ def test_windows_of_a_width_and_of_one_chromosome_left_out(herd, run):
 
 def test_calibrated_windows_are_near_exact_ones(run, monkeypatch):
     monkeypatch.setattr("mmgibbs.association.run.CALIBRATION_SNPS", 40)
-    exact = mmgibbs.gwas(run.directory, window_snps=6, **QUIET).windows["log10_p_gain"].to_numpy()
-    calibrated = mmgibbs.gwas(run.directory, window_snps=6, exact_limit=0.0, **QUIET)
+    exact = mmgibbs.gwas(run.directory, windows={"snps": 6}, **QUIET).windows["log10_p_gain"].to_numpy()
+    calibrated = mmgibbs.gwas(run.directory, windows={"snps": 6}, exact_limit=0.0, **QUIET)
     assert "calibration" in calibrated.facts
     np.testing.assert_allclose(calibrated.windows["log10_p_gain"], exact, rtol=0.35, atol=0.1)
 
@@ -73,9 +73,9 @@ def test_calibrated_windows_are_near_exact_ones(run, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"windows": 1e6, "window_snps": 5}, "cannot be combined"),
-        ({"windows": -1.0}, "expected a width above 0"),
-        ({"window_snps": 0}, "expected a number of SNPs, 1 or more, got 0"),
+        ({"windows": {"sizes": 5}}, "gwas: windows.sizes: unknown key; did you mean 'size'"),
+        ({"windows": -1.0}, "windows.size: found -1, needed a number above 0"),
+        ({"windows": {"snps": 0}}, "windows.snps: found 0, needed a whole number"),
     ],
 )
 def test_refused_windows(run, options, words):

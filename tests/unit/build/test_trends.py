@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from mmgibbs.build.trends import trend_notes
-from pedigree.read import read_pedigree
+from pedigree.read import ParentGroups, read_pedigree
 
 
 def tables(unknown, groups=False, births=True):
@@ -24,7 +24,7 @@ def tables(unknown, groups=False, births=True):
 )
 def test_unknown_parents_of_late_years_are_said(unknown, options, said):
     group = "origin" if options.get("groups") else None
-    pedigree = read_pedigree(tables(unknown, **options), group_column=group)
+    pedigree = read_pedigree(tables(unknown, **options), groups=ParentGroups(group))
     years = None if pedigree.birth is None else pl.Series(pedigree.birth).cast(pl.Int64)
     notes = trend_notes(pedigree, years)
     assert len(notes) == said

@@ -9,6 +9,7 @@ from reference import tabular
 from scipy.optimize import minimize
 
 import mmgibbs
+from mmgibbs import Matings
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError, DataError
 from pedigree.inbreeding import inbreeding
@@ -57,7 +58,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def made(folder):
     return mmgibbs.optimise_contributions(
-        folder / "gibbs", young(), folder / "made", matings=20, trait="milk", max_females=1, rate=0.05,
+        folder / "gibbs", young(), folder / "made", matings=Matings(20, max_females=1), trait="milk", rate=0.05,
         progress=False, report=True,
     )  # fmt: skip
 
@@ -160,7 +161,7 @@ def test_semen_that_is_bought_and_matings_that_are_made(folder):
     dam = free.filter((pl.col("matings") == 0) & (pl.col("sex") == "F"))["id"][-1]
     bought = optimise(folder, young().with_columns(min=pl.when(pl.col("id") == poor).then(3)))
     assert bought.candidates.filter(id=poor)["matings"][0] == 3
-    mated = optimise(folder, mated=pl.DataFrame({"sire": [poor, poor], "dam": [dam, dam]}))
+    mated = optimise(folder, matings=Matings(20, mated=pl.DataFrame({"sire": [poor, poor], "dam": [dam, dam]})))
     assert mated.matings.filter("made").rows()[0][:3] == (poor, dam, 2)
     assert mated.matings["matings"].sum() == 20
     assert mated.candidates.filter(id=dam)["matings"][0] >= 2
@@ -191,7 +192,7 @@ def test_genomic_coancestry_counts_alleles_alike_in_state(folder, tmp_path):
         (young().drop("sex"), {}, "found no column sex among id; needed one with M or F"),
         (pl.concat([young(), young().head(1)]), {}, "row 41: found 'y0' again\nneeded every candidate once"),
         (young().with_columns(id=pl.col("id").replace("y3", "Y3")), {}, "row 4: found 'Y3'\n.*'Y3' may be 'y3'"),
-        (young(), {"max_females": 1, "matings": 30}, "20 females can have 20 matings .* 30 .*max_females"),
+        (young(), {"matings": Matings(30, max_females=1)}, "20 females can have 20 matings .* 30 .*max_females"),
         (young(max=[1] * 40), {"matings": 30}, "20 males can have 20 matings in total, needed 30 .*column max"),
         (young(min=[2] * 40), {}, "males must have 40 matings in total .*more than the 20 of matings"),
         (young(min=[2] * 40, max=[1] * 40), {}, "found min above max"),
@@ -212,8 +213,9 @@ def test_candidates_that_cannot_be_used_are_named(folder, candidates, given, mes
         ({"index": {"milk": 1.0}}, "trait cannot be combined with index"),
         ({"coancestry": 0.01, "rate": None}, "limit of coancestry of 0.0100 cannot be met: .* is (between )?0.0"),
         ({"coancestry": 0.1}, "coancestry cannot be combined with rate"),
-        ({"matings": 0}, "matings: expected a whole number, 1 or more, got 0"),
-        ({"map": "a.txt"}, "map belongs to a file of genotypes"),
+        ({"matings": 0}, "contributions: matings: expected a whole number of 1 or more, got 0"),
+        ({"worst": 0}, "contributions: worst: expected a number from 0.001 to 1, got 0"),
+        ({"genotypes": {"map": "a.txt"}}, "map belongs to a file of genotypes"),
         ({"report": True}, "report needs output"),
     ],
 )
@@ -224,7 +226,7 @@ def test_arguments_that_cannot_be_used_are_named(folder, given, message):
 
 def test_one_candidate_of_a_sex_and_one_plan_are_said(folder, capsys):
     few = young().filter((pl.col("sex") == "F") | (pl.col("id") == "y0"))
-    made = optimise(folder, few, max_females=1)
+    made = optimise(folder, few, matings=Matings(20, max_females=1))
     assert made.notes[0].startswith("there is one male among the candidates: it is a parent of all progeny")
     assert made.notes[1].startswith("there is nothing to choose: the limits of matings")
     few.write_csv(folder / "few.csv")
@@ -250,11 +252,14 @@ def test_limits_that_do_nothing_or_too_much_are_said(folder):
 
 def test_matings_of_others_are_named(folder):
     with pytest.raises(DataError, match="table row 1: found sire 'f0', which is no candidate"):
-        optimise(folder, mated=pl.DataFrame({"sire": ["f0"], "dam": ["y1"]}))
+        optimise(folder, matings=Matings(20, mated=pl.DataFrame({"sire": ["f0"], "dam": ["y1"]})))
     with pytest.raises(DataError, match="found sire 'y1', a female"):
-        optimise(folder, mated=pl.DataFrame({"sire": ["y1"], "dam": ["y0"]}))
+        optimise(folder, matings=Matings(20, mated=pl.DataFrame({"sire": ["y1"], "dam": ["y0"]})))
     with pytest.raises(DataError, match="found 2 matings of 'y1' in table"):
-        optimise(folder, mated=pl.DataFrame({"sire": ["y0"], "dam": ["y1"], "matings": [2]}), max_females=1)
+        optimise(
+            folder,
+            matings=Matings(20, mated=pl.DataFrame({"sire": ["y0"], "dam": ["y1"], "matings": [2]}), max_females=1),
+        )
 
 
 def test_the_command(folder, capsys):
@@ -301,7 +306,7 @@ def test_lines_may_be_either_parent(lines):
     run, ids, K, b = lines
     equal = np.full(len(ids), 1 / len(ids))
     limit = equal @ K @ equal / 2 * 1.3
-    given = {"matings": 25, "coancestry": limit, "monoecious": True, "progress": False}
+    given = {"matings": Matings(25, monoecious=True), "coancestry": limit, "progress": False}
     plan = mmgibbs.optimise_contributions(run, pl.DataFrame({"id": ids}), **given)
     found = pl.DataFrame({"id": ids}).join(plan.candidates, on="id", maintain_order="left")
     c = found["contribution"].to_numpy()
@@ -333,7 +338,7 @@ def test_plants_have_no_sex(lines):
         (plants, {"monoecious": True, "max_males": 2}, "max_males cannot be combined with monoecious"),
     ):
         with pytest.raises((ConfigError, DataError), match=message):
-            mmgibbs.optimise_contributions(run, table, matings=25, progress=False, **given)
+            mmgibbs.optimise_contributions(run, table, matings=Matings(25, **given), progress=False)
 
 
 def test_mated_plants_and_the_page(lines, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from mmgibbs.comparison.sides import _read_solutions_table
 from mmgibbs.config import load_config
 from mmgibbs.config.genotypes import Genotypes
-from mmgibbs.contributions.candidates import read_candidates, read_mated
+from mmgibbs.contributions.candidates import Matings, read_candidates, read_mated
 from mmgibbs.data.genotypes.chosen import _select_groups
 from mmgibbs.data.genotypes.file_format import open_genotypes
 from mmgibbs.data.genotypes.map_file import read_frequencies, read_map
@@ -19,7 +19,7 @@ from mmgibbs.data.regression import read_regression
 from mmgibbs.data.relationship_files import read_gamma, read_relationship
 from mmgibbs.errors import MmgibbsError
 from pedigree.errors import PedigreeError, TableError
-from pedigree.read import read_pedigree
+from pedigree.read import ParentGroups, read_pedigree
 
 N = 4
 REFUSED = {
@@ -66,7 +66,7 @@ def read_predictors(path: Path) -> object:
 
 def read_matings(path: Path) -> object:
     candidates = pl.DataFrame({"id": IDS, "sex": ["M", "F", "M", "F"]})
-    return read_mated(path, read_candidates(candidates, 4))
+    return read_mated(path, read_candidates(candidates, Matings(4)))
 
 
 SNPS = pl.DataFrame({"snp": ["s0", "s1"], "chromosome": ["1", "1"]})
@@ -86,7 +86,7 @@ READERS = {
     ),
     "pedigree": (
         {"id": IDS, "sire": [None, None, "a", "a"], "dam": [None, None, "b", "b"], "birth": [2000] * N, "g": ["u"] * N},
-        lambda path: read_pedigree(path, group_column="g", more=["birth"]),
+        lambda path: read_pedigree(path, groups=ParentGroups("g"), more=["birth"]),
     ),
     "records": ({"y": [1.0, 2, 3, 5], "f": list("uvuv"), "x": [0.1, 0.2, 0.5, 0.1], "h": list("pqrr"),
                  "w": [1.0, 1, 2, 1]}, read_records),
@@ -95,7 +95,7 @@ READERS = {
     "inverse": ({"id1": list("abcd"), "id2": list("abcd"), "value": [1.0, 1, 1, 1]},
                 lambda path: read_relationship(path, "h")),
     "candidates": ({"id": IDS, "sex": list("MFMF"), "min": [0] * N, "max": [2] * N},
-                   lambda path: read_candidates(path, 2)),
+                   lambda path: read_candidates(path, Matings(2))),
     "mated": ({"sire": list("aacc"), "dam": list("bdbd"), "matings": [1] * N}, read_matings),
     "regression": ({"y": [1.0, 2, 3, 5], "x": [0.1, 0.2, 0.5, 0.1]}, read_predictors),
     "solutions": ({"id": IDS, "ebv": [0.1, 0.2, 0.5, 0.1]}, _read_solutions_table),

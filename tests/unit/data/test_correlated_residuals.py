@@ -63,7 +63,7 @@ def test_validation_refuses(tmp_path):
     analysis["model"]["random"] = {"column": {}}
     analysis["variances"]["column"] = 0.5
     with pytest.raises(MmgibbsError, match="expected independent residuals"):
-        mmgibbs.validate(analysis, method="kfold", output=tmp_path / "validation", progress=False)
+        mmgibbs.validate(analysis, plan=mmgibbs.ValidationPlan("kfold"), output=tmp_path / "validation", progress=False)
 
 
 def test_page_says_how_residuals_are_correlated(tmp_path):

@@ -7,7 +7,7 @@ import mmgibbs
 from mmgibbs.cli import main
 from mmgibbs.config import load_config
 from mmgibbs.data.regression import read_regression
-from mmgibbs.draft.make import draft
+from mmgibbs.draft.make import init
 
 ROWS = [(f"a{i:03}", f"h{i % 4}", round(30 + (7 * i) % 11 + i / 8, 1)) for i in range(40)]
 
@@ -33,9 +33,8 @@ def test_a_regression(tables):
 
 
 def test_init(tables, capsys):
-    made = draft(
-        tables / "r.txt", tables / "p.txt", output=tables / "a.yaml", widths=(4, 2, 6), pedigree_widths=(4, 4, 4)
-    )
+    data = {"widths": (4, 2, 6), "pedigree_widths": [4, 4, 4]}
+    made = init(tables / "r.txt", tables / "p.txt", output=tables / "a.yaml", data=data)
     analysis = accepted(made)
     assert analysis.data.widths == (4, 2, 6) and analysis.data.pedigree_widths == (4, 4, 4)
     words = ["init", str(tables / "r.txt"), "--pedigree", str(tables / "p.txt"), "--output", str(tables / "b.yaml")]

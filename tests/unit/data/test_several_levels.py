@@ -247,7 +247,7 @@ def test_general_combining_abilities_of_a_diallel(tmp_path):
 def test_validation_refuses_mates_that_have_no_record():
     read = keys({"level": {"group": "pen"}, "unknown_level": "omit"})
     with pytest.raises(ConfigError, match=r"social.level: cannot be combined with rows of .* without a record"):
-        mmgibbs.validate(read, folds=2)
+        mmgibbs.validate(read, plan=mmgibbs.ValidationPlan(folds=2))
 
 
 def test_the_page_and_comparisons_say_which_levels_records_have(tmp_path):

@@ -9,7 +9,7 @@ from helpers.drafts import ROWS, accepted, made_of
 from reference import tabular
 
 from mmgibbs.config import load_config
-from mmgibbs.draft.make import draft
+from mmgibbs.draft.make import init
 from mmgibbs.errors import ConfigError, DataError
 from pedigree.read import read_pedigree
 
@@ -62,7 +62,7 @@ def test_records_that_could_be_the_pedigree_are_named(tmp_path):
     made, records = made_of(tmp_path, ["animal,sire,dam,weight", *rows]), tmp_path / "r.csv"
     said = f"r.csv has the parents of its animals: --pedigree {shlex.quote(str(records))} takes them from there"
     assert said in made.said
-    with_it = draft(records, records, output=tmp_path / "b.yaml")
+    with_it = init(records, records, output=tmp_path / "b.yaml")
     assert set(accepted(with_it).model.random) == {"genetic"} and not any("takes them" in s for s in with_it.said)
 
 
@@ -206,7 +206,8 @@ def test_genotyped_bulls_of_recorded_cows_are_used_by_single_step(groups, tmp_pa
     records = ["animal,weight", *(f"c{i},{weights[i]}" for i in range(240))]
     snps = [f"b{i}," + ",".join(map(str, r.integers(0, 3, 30))) for i in range(12)]
     header = "id," + ",".join(f"s{j}" for j in range(30))
-    made = made_of(tmp_path, records, ["id,sire,dam", *bulls, *cows], [header, *snps], groups=groups)
+    data = {"groups": {"parents": groups}} if groups else None
+    made = made_of(tmp_path, records, ["id,sire,dam", *bulls, *cows], [header, *snps], data=data)
     analysis, text = accepted(made), made.path.read_text()
     kind = type(analysis.model.random["genetic"].relationship).__name__
     assert kind == ("Pedigree" if groups else "SingleStep")

@@ -8,7 +8,7 @@ from helpers.support import shared_data
 
 import mmgibbs
 from mmgibbs.config import load_config
-from mmgibbs.draft.make import draft
+from mmgibbs.draft.make import init
 from mmgibbs.errors import ConfigError, DataError
 
 
@@ -17,17 +17,17 @@ def of_columns(tmp_path, traits=(), **columns):
     r = np.random.default_rng(8)
     frame = pl.DataFrame({"id": [f"a{i}" for i in range(300)]} | columns | {"kg": r.normal(50, 4, 300).round(1)})
     frame.write_csv(tmp_path / "records.csv")
-    made = draft(tmp_path / "records.csv", traits=traits, output=tmp_path / "analysis.yaml", overwrite=True)
+    made = init(tmp_path / "records.csv", traits=traits, output=tmp_path / "analysis.yaml", overwrite=True)
     accepted(made)
     return "\n".join(made.said), load_config(made.path), made.path.read_text()
 
 
 def test_what_was_asked_for_is_the_trait(tmp_path):
     files = of_sample("beef")
-    made = draft(*files, traits=("yearling_weight", "weaning_weight"), output=tmp_path / "a.yaml")
+    made = init(*files, traits=("yearling_weight", "weaning_weight"), output=tmp_path / "a.yaml")
     assert [t.name for t in accepted(made).traits] == ["yearling_weight", "weaning_weight"]
     with pytest.raises(ConfigError, match="has no column 'yearling'; nearest: 'yearling_weight'"):
-        draft(*files, traits=("yearling",), output=tmp_path / "b.yaml")
+        init(*files, traits=("yearling",), output=tmp_path / "b.yaml")
     assert not (tmp_path / "b.yaml").exists()
 
 
@@ -36,13 +36,13 @@ def test_a_trait_without_a_value_is_refused(tmp_path):
     rows = [f"a{i},{i % 3},{20 + (i * 7) % 11 + i / 10},{'NA' if i % 2 else ''}" for i in range(60)]
     files = write(tmp_path, "animal,herd,weight,height\n" + "\n".join(rows))
     with pytest.raises(ConfigError, match=r"found no value in column 'height' of .*, needed at least one .*empty, NA"):
-        draft(*files, traits=("height",), output=tmp_path / "a.yaml")
-    assert [t.name for t in accepted(draft(*files, output=tmp_path / "b.yaml")).traits] == ["weight"]
+        init(*files, traits=("height",), output=tmp_path / "a.yaml")
+    assert [t.name for t in accepted(init(*files, output=tmp_path / "b.yaml")).traits] == ["weight"]
 
 
 def test_results_and_true_values_are_no_traits(tmp_path):
     """t1_a and t1_d are the components of a simulated value; a lone b_a is a trait like others."""
-    made = draft(shared_data("data/warcolak/warcolak.csv"), output=tmp_path / "a.yaml")
+    made = init(shared_data("data/warcolak/warcolak.csv"), output=tmp_path / "a.yaml")
     text = made.path.read_text(encoding="utf-8")
     assert "t1_a, t1_d, t1_r look like components of a value: the true ones of a simulation?" in text
     assert "trait2: {}" in text and "# t1_a: {}  # numbers" not in text
@@ -54,7 +54,7 @@ def test_results_and_true_values_are_no_traits(tmp_path):
 
 def test_properties_of_a_place_and_numbers_of_rows_are_no_traits(tmp_path):
     """Counts of ticks on grouse chicks (Elston et al. 2001): broods within locations, whose height is known."""
-    made = draft(shared_data("data/traits/grouseticks.csv"), output=tmp_path / "a.yaml")
+    made = init(shared_data("data/traits/grouseticks.csv"), output=tmp_path / "a.yaml")
     analysis = accepted(made)
     assert [(t.name, t.type) for t in analysis.traits] == [("TICKS", "count")]
     assert set(analysis.model.random) == {"BROOD", "LOCATION"} and set(analysis.model.fixed) == {"YEAR"}
@@ -64,13 +64,13 @@ def test_properties_of_a_place_and_numbers_of_rows_are_no_traits(tmp_path):
 
 def test_what_is_the_same_in_all_records_of_an_animal_is_no_trait(tmp_path):
     """Anger of a person, beside 24 answers each."""
-    made = draft(shared_data("data/traits/VerbAgg.csv"), output=tmp_path / "a.yaml")
+    made = init(shared_data("data/traits/VerbAgg.csv"), output=tmp_path / "a.yaml")
     assert "each id has one value of it" in made.path.read_text(encoding="utf-8")
     assert [t.name for t in accepted(made).traits] != ["Anger"]
 
 
 def test_sires_without_a_pedigree_are_random(tmp_path):
-    made = draft(shared_data("data/traits/foulley_1983_bw_cd.csv"), output=tmp_path / "a.yaml")
+    made = init(shared_data("data/traits/foulley_1983_bw_cd.csv"), output=tmp_path / "a.yaml")
     assert set(accepted(made).model.random) == {"sire"}
 
 
@@ -264,7 +264,7 @@ def test_ids_with_a_point_and_a_letter_are_no_slips(tmp_path):
     ids = [f"2000.{i:03d}" for i in range(60)] + ["2000.005b"]
     table = pl.DataFrame({"animal": ids, "tag": ids[::-1], "weight": [i / 7 for i in range(61)]})
     table.write_csv(tmp_path / "r.csv")
-    said = "\n".join(draft(tmp_path / "r.csv", output=tmp_path / "a.yaml").said)
+    said = "\n".join(init(tmp_path / "r.csv", output=tmp_path / "a.yaml").said)
     assert "that is none" not in said and "animal  text, 61 different" in said
 
 
@@ -297,6 +297,6 @@ def test_slips_of_other_traits_are_said_where_the_pedigree_is_refused(tmp_path):
     parents = [f"a{i},," for i in range(60)] + ["a5,a1,", "a5,a2,"]
     (tmp_path / "ped.csv").write_text("animal,sire,dam\n" + "\n".join(parents) + "\n")
     with pytest.raises(DataError, match="'a5' has a row already") as raised:
-        draft(tmp_path / "records.csv", tmp_path / "ped.csv", traits=["weight"], output=tmp_path / "a.yaml")
+        init(tmp_path / "records.csv", tmp_path / "ped.csv", traits=["weight"], output=tmp_path / "a.yaml")
     assert "birth_weight has numbers, and 1 value that is none (4o), the first in row 22" in str(raised.value)
     assert not (tmp_path / "a.yaml").exists()

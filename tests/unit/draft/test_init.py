@@ -14,7 +14,7 @@ from mmgibbs.cli import main
 from mmgibbs.config import load_config
 from mmgibbs.config.schema import FILE, MODELINE
 from mmgibbs.data.prepare import prepare
-from mmgibbs.draft.make import draft
+from mmgibbs.draft.make import init
 from mmgibbs.errors import ConfigError, DataError
 
 TEXTBOOK = "data/textbook/mrode4_mixblup"
@@ -59,7 +59,7 @@ METHODS = {"Mrode 4.1": "blup", "Mrode 5.1": "reml", "Mrode 6.1": "blup", "test 
 @pytest.mark.parametrize("name", CASES)
 def test_samples(name, tmp_path):
     files, traits, fixed, random = CASES[name]
-    analysis = accepted(draft(*files, output=tmp_path / "analysis.yaml"))
+    analysis = accepted(init(*files, output=tmp_path / "analysis.yaml"))
     assert {t.name for t in analysis.traits} == traits
     assert analysis.traits[0].type == TYPES.get(name, "normal")
     assert fixed <= set(analysis.model.fixed) and random <= set(analysis.model.random)
@@ -71,7 +71,7 @@ def test_data_that_the_project_has_not_seen(name, tmp_path):
     records, pedigree, trait, fixed = SHARED[name]
     records = shared_data(records)
     pedigree = shared_data(pedigree) if "/" in pedigree else records.with_name(pedigree)
-    made = draft(records, pedigree, output=tmp_path / "analysis.yaml")
+    made = init(records, pedigree, output=tmp_path / "analysis.yaml")
     analysis = accepted(made)
     assert analysis.sampler.method == METHODS.get(name, "gibbs")
     assert [t.name for t in analysis.traits] == [trait] and fixed <= set(analysis.model.fixed)
@@ -126,7 +126,7 @@ def test_separated_thousands_are_understood(mark, form, tmp_path):
 
 def test_alternatives_are_valid_too(tmp_path):
     """The maternal model and the further traits, without their marks of comments."""
-    made = draft(*of_sample("beef"), output=tmp_path / "a.yaml")
+    made = init(*of_sample("beef"), output=tmp_path / "a.yaml")
     lines = made.path.read_text(encoding="utf-8").splitlines()
     start = next(i for i, line in enumerate(lines) if line.endswith("instead of `genetic`:"))
     plain = [i for i, line in enumerate(lines) if line.startswith("    genetic:")]
@@ -156,7 +156,7 @@ def test_the_command_says_what_it_guessed_and_why(tmp_path, monkeypatch, capsys)
 def test_ids_that_are_large_numbers_are_described_with_all_their_digits(tmp_path):
     rows = [f"{4900000 + 7 * i},{i % 4},{20 + i % 9 + 0.5}" for i in range(60)]
     (tmp_path / "records.csv").write_text("\n".join(["animal,herd,weight", *rows]) + "\n")
-    made = draft(tmp_path / "records.csv", output=tmp_path / "analysis.yaml")
+    made = init(tmp_path / "records.csv", output=tmp_path / "analysis.yaml")
     text = made.path.read_text(encoding="utf-8")
     assert "from 4900000 to 4900413, 60 different" in text and "e+06" not in text
 
@@ -179,7 +179,7 @@ def test_it_never_replaces_a_file_unasked(tmp_path, monkeypatch, capsys):
 def test_a_table_is_no_output(tmp_path):
     (tmp_path / "t.csv").write_text("animal,weight\na,1.5\nb,2.5\nc,2.0\n")
     with pytest.raises(ConfigError, match="is one of the files that are read"):
-        draft(tmp_path / "t.csv", output=tmp_path / "t.csv", overwrite=True)
+        init(tmp_path / "t.csv", output=tmp_path / "t.csv", overwrite=True)
     assert (tmp_path / "t.csv").read_text().startswith("animal")
 
 
@@ -229,7 +229,7 @@ def test_no_file_without_its_schema(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "write_schema", full)
     records, _ = write(tmp_path, "animal,sex,herd,weight\n" + "\n".join(ROWS))
     with pytest.raises(ConfigError, match="cannot write .*No space left"):
-        draft(records, output=tmp_path / "a.yaml")
+        init(records, output=tmp_path / "a.yaml")
     assert [p.name for p in tmp_path.iterdir()] == ["r.csv"]
 
 
@@ -257,9 +257,9 @@ def test_a_table_without_a_trait_and_a_broken_pedigree(tmp_path):
     names = pl.DataFrame({"animal": [f"a{i}" for i in range(9)]})
     names.write_csv(tmp_path / "r.csv")
     with pytest.raises(ConfigError, match="no column looks like a trait"):
-        draft(tmp_path / "r.csv", output=tmp_path / "a.yaml")
+        init(tmp_path / "r.csv", output=tmp_path / "a.yaml")
     with pytest.raises(DataError, match="p.csv row"):
         made_of(tmp_path, "animal,w\na,1.5\nb,2\n", "id,sire,dam\na,b,\nb,a,\n")
     with pytest.raises(DataError, match="none.csv"):
-        draft(tmp_path / "none.csv", output=tmp_path / "a.yaml")
+        init(tmp_path / "none.csv", output=tmp_path / "a.yaml")
     assert not (tmp_path / "a.yaml").exists()

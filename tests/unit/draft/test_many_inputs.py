@@ -120,8 +120,9 @@ def text_cases():
     gaps = fixed.replace(" NA", "   ")
     add("aligned columns", "same", fixed, fixed_kin)
     add("aligned columns with gaps", "refused", gaps)
-    add("fixed widths with gaps", "same", gaps, fixed_kin, options={"widths": widths, "pedigree_widths": kin_widths})
-    add("fixed widths, one wrong", "told", gaps, options={"widths": [widths[0] - 3, *widths[1:]]})
+    both = {"data": {"widths": widths, "pedigree_widths": kin_widths}}
+    add("fixed widths with gaps", "same", gaps, fixed_kin, options=both)
+    add("fixed widths, one wrong", "told", gaps, options={"data": {"widths": [widths[0] - 3, *widths[1:]]}})
     return cases
 
 

@@ -6,7 +6,7 @@ import pytest
 from helpers.drafts import accepted
 
 from mmgibbs.draft.columns import describe_columns, determines
-from mmgibbs.draft.make import draft
+from mmgibbs.draft.make import init
 from mmgibbs.draft.wide import MAX_LOOKED_AT, split_columns
 from mmgibbs.errors import DataError
 
@@ -20,7 +20,7 @@ def drafted(tmp_path, separator=",", **columns):
     if "weight" not in table:
         table["weight"] = RNG.normal(50, 4, N).round(2)
     pl.DataFrame(table).write_csv(tmp_path / "records.csv", separator=separator)
-    made = draft(tmp_path / "records.csv", output=tmp_path / "analysis.yaml", overwrite=True)
+    made = init(tmp_path / "records.csv", output=tmp_path / "analysis.yaml", overwrite=True)
     return "\n".join(made.said), accepted(made), made.path.read_text(encoding="utf-8")
 
 
@@ -80,7 +80,7 @@ def test_names_that_are_taken(tmp_path, name):
     pl.DataFrame(columns | {"weight": RNG.normal(50, 4, N)}).write_csv(tmp_path / "records.csv")
     rows = [f"a{i},{'s1' if i > 5 else ''},{f'a{i % 3}' if i > 5 else ''}" for i in range(30)]
     (tmp_path / "pedigree.csv").write_text("\n".join(["id,sire,dam", *rows]) + "\n")
-    made = draft(tmp_path / "records.csv", tmp_path / "pedigree.csv", output=tmp_path / "a.yaml")
+    made = init(tmp_path / "records.csv", tmp_path / "pedigree.csv", output=tmp_path / "a.yaml")
     analysis = accepted(made)
     assert analysis.model.fixed[f"{name}_effect"].column == name
     assert set(analysis.model.random) == {"genetic", "permanent_environment"}
@@ -161,10 +161,10 @@ def test_genotypes_are_no_records(tmp_path):
     path = tmp_path / "snps.hmp.txt"
     path.write_text("rs#\talleles\tchrom\tpos\tstrand\ta1\ta2\ns1\tA/G\t1\t100\t+\tAA\tAG\n")
     with pytest.raises(DataError, match="is a HapMap file of genotypes, needed the table of records; genotypes are na"):
-        draft(path, output=tmp_path / "a.yaml")
+        init(path, output=tmp_path / "a.yaml")
     (tmp_path / "x.vcf").write_text("##fileformat=VCFv4.2\n#CHROM\tPOS\n")
     with pytest.raises(DataError, match="is a VCF file of genotypes"):
-        draft(tmp_path / "x.vcf", output=tmp_path / "a.yaml")
+        init(tmp_path / "x.vcf", output=tmp_path / "a.yaml")
 
 
 def test_hapmap_is_said(tmp_path):
@@ -176,7 +176,7 @@ def test_hapmap_is_said(tmp_path):
         lines.append("\t".join([f"s{s}", "A/G", "1", str(100 + s), "+", *["NA"] * 6, *cells]))
     (tmp_path / "snps.hmp.txt").write_text("\n".join(lines) + "\n")
     pl.DataFrame({"id": animals, "weight": RNG.normal(50, 4, 20).round(2)}).write_csv(tmp_path / "r.csv")
-    made = draft(tmp_path / "r.csv", genotypes=tmp_path / "snps.hmp.txt", output=tmp_path / "a.yaml")
+    made = init(tmp_path / "r.csv", genotypes=tmp_path / "snps.hmp.txt", output=tmp_path / "a.yaml")
     assert "snps.hmp.txt: HapMap genotypes of 20 of the 20 animals with records" in made.said
 
 
@@ -197,6 +197,6 @@ def test_a_code_for_missing_that_may_be_a_level_elsewhere_is_asked_about(tmp_pat
     """'-' is no weight, and may be a level beside '+'; '#N/A' is none anywhere."""
     rows = [f"{'MF'[i % 2]};{code if i == 7 else 20 + i / 8};{'+' if i % 3 else code}" for i in range(40)]
     (tmp_path / "records.csv").write_text("sex;weight;gene\n" + "\n".join(rows) + "\n")
-    said = "\n".join(draft(tmp_path / "records.csv", output=tmp_path / "a.yaml").said)
+    said = "\n".join(init(tmp_path / "records.csv", output=tmp_path / "a.yaml").said)
     asked = f"'{code}' means a missing value in every column (data.missing), also in gene (14 records)"
     assert (asked in said) is is_asked

@@ -8,7 +8,7 @@ from helpers.selection import first
 from helpers.support import shared_data
 
 import mmgibbs
-from mmgibbs.draft.make import draft
+from mmgibbs.draft.make import init
 from mmgibbs.models.structures.shrunken_factors import max_active_factors
 
 FIELD = {"field"}
@@ -36,7 +36,7 @@ TRIALS = {
 @pytest.mark.parametrize("name", first(3, TRIALS))
 def test_published_trials(name, tmp_path):
     site, fixed, random = TRIALS[name]
-    made = draft(shared_data(f"data/agridat/{name}.txt"), output=tmp_path / "analysis.yaml")
+    made = init(shared_data(f"data/agridat/{name}.txt"), output=tmp_path / "analysis.yaml")
     analysis = accepted(made)
     assert analysis.sampler.method == "reml"
     assert any(line.startswith("the table looks like a trial") for line in made.said)
@@ -61,7 +61,7 @@ def plots(sites=3, lines=12, replicates=2, seed=1):
 
 def drafted(frame, folder):
     frame.write_csv(folder / "plots.csv")
-    return draft(folder / "plots.csv", output=folder / "a.yaml")
+    return init(folder / "plots.csv", output=folder / "a.yaml")
 
 
 def test_several_sites_are_traits_with_one_factor_and_trends_and_run(tmp_path):
@@ -121,7 +121,7 @@ def test_the_matrix_of_the_lines_is_determined(sites, tmp_path):
 
 def test_a_trait_that_is_asked_for_is_no_part_of_the_trial(tmp_path):
     plots().write_csv(tmp_path / "plots.csv")
-    made = draft(tmp_path / "plots.csv", traits=["row"], output=tmp_path / "a.yaml")
+    made = init(tmp_path / "plots.csv", traits=["row"], output=tmp_path / "a.yaml")
     assert "row" in {trait.name.partition("|")[0] for trait in made and accepted(made).traits}
 
 
@@ -148,7 +148,7 @@ def test_replicates_that_some_sites_lack_are_random(tmp_path):
     whole = plots(lines=30)
     part = whole.filter(~((pl.col("site") == "S2") & (pl.col("rep") == 2)))
     part.write_csv(tmp_path / "records.csv")
-    made = draft(tmp_path / "records.csv", output=tmp_path / "analysis.yaml")
+    made = init(tmp_path / "records.csv", output=tmp_path / "analysis.yaml")
     analysis = accepted(made)
     assert set(analysis.model.fixed) == {"site"} and {"site:rep", "line"} <= set(analysis.model.random)
     assert "random: some sites have fewer than others" in made.path.read_text()

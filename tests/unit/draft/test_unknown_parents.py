@@ -46,7 +46,7 @@ def test_codes_of_an_unknown_parent_are_found_or_given(tmp_path, records):
     assert made.refused is None and sorted(data["unknown_parent"]) == sorted(CODES)
     assert "groups" not in data
     pedigree = write(tmp_path, ("x9", ""), shift=1)
-    _, data = init(tmp_path, records, pedigree, unknown=["", "x9"], overwrite=True)
+    _, data = init(tmp_path, records, pedigree, data={"unknown_parent": ["", "x9"]}, overwrite=True)
     assert data["unknown_parent"] == ["", "x9"]
 
 
@@ -55,11 +55,12 @@ def test_a_column_of_groups_is_offered_and_can_be_given(tmp_path):
     made, data = init(tmp_path, sheep / "shearings.csv", sheep / "pedigree.csv")
     assert "groups" not in data and "  # groups: {column: origin, effect: random}" in made.path.read_text()
     assert any("column 'origin' may have the groups of unknown parents" in line for line in made.said)
-    _, data = init(tmp_path, sheep / "shearings.csv", sheep / "pedigree.csv", group_column="origin", overwrite=True)
+    of_column = {"groups": {"column": "origin"}}
+    _, data = init(tmp_path, sheep / "shearings.csv", sheep / "pedigree.csv", data=of_column, overwrite=True)
     assert data["groups"] == {"column": "origin", "effect": "random"}
     formula = {"formula": "fleece_weight ~ (1 | animal)", "check": False}
     files = (sheep / "shearings.csv", sheep / "pedigree.csv")
-    _, data = init(tmp_path, *files, group_column="origin", overwrite=True, **formula)
+    _, data = init(tmp_path, *files, data={"groups": {"column": "origin"}}, overwrite=True, **formula)
     assert data["groups"]["column"] == "origin"
 
 
@@ -75,10 +76,10 @@ def test_command_and_formula_take_the_options(tmp_path, records, capsys, monkeyp
 
 
 def test_what_is_refused(tmp_path, records):
-    with pytest.raises(ConfigError, match="init: groups belongs to pedigree; expected both"):
-        mmgibbs.init(records, groups=["G*"], output=tmp_path / "a.yaml")
-    with pytest.raises(ConfigError, match="init: groups cannot be combined with group_column"):
-        init(tmp_path, records, write(tmp_path, CODES), groups=["G*"], group_column="origin")
+    with pytest.raises(ConfigError, match="init: data.groups belongs to pedigree; expected both"):
+        mmgibbs.init(records, data={"groups": {"parents": ["G*"]}}, output=tmp_path / "a.yaml")
+    with pytest.raises(ConfigError, match="init: data.groups: found both column and parents, needed one of them"):
+        init(tmp_path, records, write(tmp_path, CODES), data={"groups": {"parents": ["G*"], "column": "origin"}})
     mixed = write(tmp_path, ("UPG_1", "UPG_2"), more="B2,A1,0\n")
     with pytest.raises(DataError, match="pedigree.csv row 63: the dam of 'B2' is unknown and no group"):
         init(tmp_path, records, mixed)

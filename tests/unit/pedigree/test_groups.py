@@ -11,7 +11,7 @@ from pedigree.group_names import find_group_names, match_groups
 from pedigree.group_shares import group_composition, sum_squared_shares
 from pedigree.groups import group_codes
 from pedigree.inbreeding import inbreeding
-from pedigree.read import read_pedigree
+from pedigree.read import ParentGroups, read_pedigree
 from pedigree.relationship import a_inverse_csr, relatives
 
 ROWS = "calf,sire,dam,origin\nc1,s1,d1,\nc2,s1,,old\nd1,,,new\ns1,,,old\n"
@@ -29,7 +29,7 @@ def test_codes_by_name():
 def test_groups_take_the_place_of_unknown_parents(tmp_path):
     file = tmp_path / "p.csv"
     file.write_text(ROWS)
-    p = read_pedigree(file, columns={"id": "calf", "sire": "sire", "dam": "dam"}, group_column="origin")
+    p = read_pedigree(file, columns={"id": "calf", "sire": "sire", "dam": "dam"}, groups=ParentGroups("origin"))
     assert p.groups == ("new", "old") and p.n_groups == 2 and p.n_animals == 4
     code = dict(zip(p.ids, range(4)))
     of = {"new": 4, "old": 5}
@@ -44,7 +44,7 @@ def test_groups_take_the_place_of_unknown_parents(tmp_path):
 def test_group_of_an_animal_with_both_parents_is_not_looked_at(tmp_path):
     file = tmp_path / "p.csv"
     file.write_text(ROWS.replace("c1,s1,d1,", "c1,s1,d1,nowhere"))
-    read = read_pedigree(file, columns={"id": 1, "sire": 2, "dam": 3}, header=True, group_column=4)
+    read = read_pedigree(file, columns={"id": 1, "sire": 2, "dam": 3}, header=True, groups=ParentGroups(4))
     assert read.groups == ("new", "old")
 
 
@@ -62,7 +62,7 @@ def test_missing_groups_are_refused(tmp_path, old, new, message):
     file = tmp_path / "p.csv"
     file.write_text(ROWS.replace(old, new))
     with pytest.raises(PedigreeError, match=message):
-        read_pedigree(file, columns={"id": "calf", "sire": "sire", "dam": "dam"}, group_column="origin")
+        read_pedigree(file, columns={"id": "calf", "sire": "sire", "dam": "dam"}, groups=ParentGroups("origin"))
 
 
 def test_sums_of_squared_shares_are_those_of_all_groups_at_once():
@@ -86,8 +86,8 @@ def write(tmp_path, text):
 
 @pytest.mark.parametrize("names", [("G_old", "G_new"), ("G_*",)])
 def test_groups_in_place_of_parents_are_those_of_a_column(tmp_path, names):
-    a = read_pedigree(write(tmp_path, PARENTS), group_parents=names)
-    b = read_pedigree(write(tmp_path, COLUMN), group_column="origin")
+    a = read_pedigree(write(tmp_path, PARENTS), groups=ParentGroups(parents=names))
+    b = read_pedigree(write(tmp_path, COLUMN), groups=ParentGroups("origin"))
     assert a.ids.to_list() == b.ids.to_list() and a.groups == b.groups == ("G_new", "G_old")
     np.testing.assert_array_equal(a.sire, b.sire)
     np.testing.assert_array_equal(a.dam, b.dam)
@@ -95,11 +95,12 @@ def test_groups_in_place_of_parents_are_those_of_a_column(tmp_path, names):
 
 
 def test_groups_of_sire_and_dam_and_codes_that_are_groups(tmp_path):
-    read = read_pedigree(write(tmp_path, PARENTS.replace("d1,G_new,G_new", "d1,G_old,G_new")), group_parents=["G_*"])
+    file = write(tmp_path, PARENTS.replace("d1,G_new,G_new", "d1,G_old,G_new"))
+    read = read_pedigree(file, groups=ParentGroups(parents=["G_*"]))
     d1 = read.ids.to_list().index("d1")
     assert [read.groups[read.sire[d1] - 4], read.groups[read.dam[d1] - 4]] == ["G_old", "G_new"]
     text = PARENTS.replace("G_old", "-1").replace("G_new", "0")
-    assert read_pedigree(write(tmp_path, text), group_parents=["-*", "0"]).groups == ("-1", "0")
+    assert read_pedigree(write(tmp_path, text), groups=ParentGroups(parents=["-*", "0"])).groups == ("-1", "0")
 
 
 def test_a_star_is_one_character_or_more():
@@ -119,17 +120,17 @@ def test_a_star_is_one_character_or_more():
 )
 def test_refused(tmp_path, old, new, names, message):
     with pytest.raises(PedigreeError, match=message):
-        read_pedigree(write(tmp_path, PARENTS.replace(old, new)), group_parents=names)
+        read_pedigree(write(tmp_path, PARENTS.replace(old, new)), groups=ParentGroups(parents=names))
 
 
 def test_a_column_and_names_are_refused(tmp_path):
     with pytest.raises(PedigreeError, match="expected one of them"):
-        read_pedigree(write(tmp_path, COLUMN), group_parents=["G*"], group_column="origin")
+        read_pedigree(write(tmp_path, COLUMN), groups=ParentGroups("origin", ["G*"]))
 
 
 def test_without_need_of_groups_a_parent_stays_unknown(tmp_path):
     text = PARENTS.replace("d1,G_new,G_new", "d1,0,G_new")
-    read = read_pedigree(write(tmp_path, text), group_parents=["G_*"], require_groups=False)
+    read = read_pedigree(write(tmp_path, text), groups=ParentGroups(parents=["G_*"], required=False))
     d1 = read.ids.to_list().index("d1")
     assert read.sire[d1] == -1 and read.dam[d1] == 4
 

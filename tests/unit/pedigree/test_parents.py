@@ -9,7 +9,7 @@ import pytest
 import pedigree.parents
 from pedigree.errors import PedigreeError
 from pedigree.parents import find_codes
-from pedigree.read import read_pedigree
+from pedigree.read import ParentGroups, read_pedigree
 
 FOUNDERS, N = 8, 44
 
@@ -192,7 +192,7 @@ def grouped(tmp_path, groups):
     path = tmp_path / "pedigree.csv"
     rows = [f"F{i},0,0,{g}" for i, g in enumerate(groups)] + ["G1,F0,F1,"]
     path.write_text("\n".join(["id,sire,dam,origin", *rows, ""]))
-    return read_pedigree(path, group_column="origin")
+    return read_pedigree(path, groups=ParentGroups("origin"))
 
 
 @pytest.mark.parametrize(

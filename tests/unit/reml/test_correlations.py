@@ -21,7 +21,7 @@ from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.likelihood.renewable import RenewableRelationship
 from mmgibbs.likelihood.restricted import RestrictedLikelihood
 from mmgibbs.runs.reml import RemlWatch
-from mmgibbs.validation.options import Plan
+from mmgibbs.validation.options import ValidationPlan
 from mmgibbs.validation.run import load_with_plan
 
 FIELD = {"kind": "ar1", "row": "row", "column": "column", "within": "trial"}
@@ -216,10 +216,10 @@ def test_a_resumed_estimation_begins_at_the_correlations_that_it_had(records, tm
 def test_validation_takes_the_correlations_of_a_run(records, run, rho):
     """Also where the analysis has other starts of them; they are then known."""
     source = analysis(records, FIELD if rho is None else FIELD | {"rho": rho})
-    held = load_with_plan(source, Plan(variances=str(run.directory)), [])
+    held = load_with_plan(source, ValidationPlan(variances=str(run.directory)), [])
     found, _ = estimates(run)
     relationship = held.model.random["field"].relationship
     assert relationship.rho == {"row": found[2], "column": found[3]} and relationship.fixed
     assert held.variances.terms["field"].start == ((found[0],),)
     with pytest.raises(ConfigError, match="its traits or random effects are not those"):
-        load_with_plan(analysis(records, FIELD | {"within": "entry"}), Plan(variances=str(run.directory)), [])
+        load_with_plan(analysis(records, FIELD | {"within": "entry"}), ValidationPlan(variances=str(run.directory)), [])

@@ -148,5 +148,7 @@ def test_a_long_curve_by_blup_is_the_smoothing_spline_of_scipy(tmp_path):
     spline = interpolate.make_smoothing_spline(day, frame["y"].to_numpy(), lam=1.2 / (8.0 * step))
     np.testing.assert_allclose(run.smooths["mean"], spline(day), atol=1e-5)
     source = analysis(frame, 2, tmp_path / "run", curve=8.0, residual=1.2)
-    folds = mmgibbs.validate(source, method="kfold", folds=3, progress=False, report=False, output=tmp_path / "folds")
+    folds = mmgibbs.validate(
+        source, plan=mmgibbs.ValidationPlan("kfold", folds=3), progress=False, report=False, output=tmp_path / "folds"
+    )
     assert folds.table.height > 0

@@ -224,7 +224,7 @@ def test_their_p_values_are_those_of_single_snps_where_all_are_genotyped(herd, r
     directory = run.directory
     if relationship is not GENOMIC:
         directory = herd.run("tuned", relationship).directory
-    tested = mmgibbs.gwas(directory, maf=0.0, progress=False)
+    tested = mmgibbs.gwas(directory, quality={"maf": 0.0}, progress=False)
     assert tested.snp_effects is not None
     np.testing.assert_allclose(tested.snp_effects["log10_p_gain"], tested.values["log10_p_gain"], atol=1e-8)
 

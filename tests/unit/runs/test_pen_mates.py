@@ -69,5 +69,5 @@ def test_cross_validation_knows_the_mates_of_the_records_left_out(tables, tmp_pa
     variances = {"mode": "fixed", "genetic": [[0.3, 0.0], [0.0, 0.1]], "companion": 0.1, "residual": 0.6}
     asked = analysis(tables, ["gain"], {"level": {"group": "pen"}}, variances=variances)
     asked["sampler"] = {"method": "blup"}
-    found = mmgibbs.validate(asked, method="kfold", folds=3, output=tmp_path / "folds")
+    found = mmgibbs.validate(asked, plan=mmgibbs.ValidationPlan("kfold", folds=3), output=tmp_path / "folds")
     assert any("genetic social" in note and "companion" in note for note in found.info["notes"]), found.info

@@ -198,7 +198,7 @@ def test_a_table_without_alleles(genotypes, finished, tmp_path):
     columns = {n: [None if c == 3 else int(c) for c in row] for n, row in zip(NAMES, codes, strict=True)}
     path = tmp_path / "all.csv"
     pl.DataFrame({"tag": IDS, "rs99": 1} | columns).select("rs99", "tag", *NAMES).write_csv(path)
-    found = mmgibbs.predict(finished.directory, path, id="tag")
+    found = mmgibbs.predict(finished.directory, {"file": path, "id": "tag"})
     compare(found, finished.solutions)
     assert "30 SNPs without known alleles" in found.notes[0] and "1 SNP has no effect" in found.notes[1]
 
@@ -243,12 +243,12 @@ def test_messages_name_options_and_no_key_of_an_analysis(genotypes, finished, tm
         said = capsys.readouterr().err.strip()
         assert said.endswith(expected) and "data.genotypes" not in said
     with pytest.raises(DataError, match=r"the map has 'x1' \(map\)$"):
-        mmgibbs.predict(finished.directory, bed, map=map_)
+        mmgibbs.predict(finished.directory, {"file": bed, "map": map_})
 
 
 def test_wrong_options_are_named(finished):
     with pytest.raises(ConfigError, match="predict: format: found 'bad', needed"):
-        mmgibbs.predict(finished.directory, "x.bed", format="bad")
+        mmgibbs.predict(finished.directory, {"file": "x.bed", "format": "bad"})
 
 
 def test_draws_are_of_snp_effects(tmp_path):

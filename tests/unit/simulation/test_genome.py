@@ -179,7 +179,7 @@ def test_files_say_the_same(beef, folder):
 
 
 def test_hidden_qtl_and_chosen_animals(tmp_path):
-    beef = simulate_beef(N, SEED, YEARS, replace(SMALL, hide_qtl=True), genotyped=37)
+    beef = simulate_beef(N, SEED, YEARS, replace(SMALL, hide_qtl=True, genotyped=37))
     path = write_beef(beef, tmp_path / "beef")
     section = Genotypes.model_validate(str(path / "genotypes.bed")).completed()
     file = prepare_genotypes(section, None, None).file

@@ -32,7 +32,7 @@ def by_site():
 def validate(tmp_path, analysis=None, **options):
     return mmgibbs.validate(
         by_site() if analysis is None else analysis,
-        method="kfold", output=tmp_path / "validation", progress=False, **options,
+        plan=mmgibbs.ValidationPlan("kfold", **options), output=tmp_path / "validation", progress=False,
     )  # fmt: skip
 
 

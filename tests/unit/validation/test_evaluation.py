@@ -20,7 +20,7 @@ from mmgibbs.errors import ConfigError, ModelError
 from mmgibbs.validation.evaluation import Portable, evaluate, evaluate_masked, random_solutions, read_recorded
 from mmgibbs.validation.kfold import predictors
 from mmgibbs.validation.lr import simulated_records
-from mmgibbs.validation.options import Plan, starts_text
+from mmgibbs.validation.options import ValidationPlan, starts_text
 from mmgibbs.validation.run import validate_analysis
 
 
@@ -186,9 +186,8 @@ def test_a_validation_parses_the_records_once(analysis_of_file, tmp_path, monkey
     opened, open_table = [], phenotypes_module.open_table
     counted = lambda source, *more: opened.append(source) or open_table(source, *more)
     monkeypatch.setattr(phenotypes_module, "open_table", counted)
-    mmgibbs.validate(
-        analysis_of_file, folds=3, replicates=0, cutoff=2003, progress=False, report=False, output=tmp_path / "o"
-    )
+    plan = mmgibbs.ValidationPlan(folds=3, replicates=0, cutoff=2003)
+    mmgibbs.validate(analysis_of_file, plan=plan, progress=False, report=False, output=tmp_path / "o")
     assert [str(s) for s in opened if not isinstance(s, pl.DataFrame)] == [str(tmp_path / "phenotypes.csv")]
 
 
@@ -221,7 +220,7 @@ def analysis_with(comma):
 def test_folds_keep_what_commas_are(tmp_path):
     tables = []
     for name, comma in (("commas", ","), ("points", ".")):
-        plan = Plan(method="kfold", folds=3)
+        plan = ValidationPlan(method="kfold", folds=3)
         tables.append(validate_analysis(analysis_with(comma), plan, progress=False, output=tmp_path / name).table)
     assert_frame_equal(*tables)
 

@@ -9,14 +9,14 @@ from mmgibbs.config import load_config
 from mmgibbs.errors import ConfigError
 from mmgibbs.validation.evaluation import read_recorded
 from mmgibbs.validation.kfold import Predicted, Predictor, missing_statistics_notes
-from mmgibbs.validation.options import Plan
+from mmgibbs.validation.options import ValidationPlan
 from mmgibbs.validation.run import examine
 
 
 def found(analysis: dict, **plan):
     """(statistics by (method, term, effect, trait, statistic), notes, info, what was said)."""
     said: list[str] = []
-    validation = examine(read_recorded(load_config(analysis)), Plan(**plan), said.append)
+    validation = examine(read_recorded(load_config(analysis)), ValidationPlan(**plan), said.append)
     keys = ("method", "term", "effect", "trait", "statistic")
     rows = {tuple(row[k] for k in keys): row for row in validation.table.to_dicts()}
     return rows, validation.info["notes"], validation.info, said

@@ -12,7 +12,7 @@ from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ConfigError
 from mmgibbs.validation.focal_values import spread_of_genotypes
-from mmgibbs.validation.options import Plan
+from mmgibbs.validation.options import ValidationPlan
 from mmgibbs.validation.run import load_with_plan, validate_analysis, validate_several
 
 ANIMALS, SNPS = 120, 60
@@ -72,7 +72,9 @@ def path(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def found(path):
-    return validate_analysis(config(path), Plan(folds=3, cutoff=2003, **PLAN), progress=False, output=path / "out")
+    return validate_analysis(
+        config(path), ValidationPlan(folds=3, cutoff=2003, **PLAN), progress=False, output=path / "out"
+    )
 
 
 def statistics(found, method, term):
@@ -108,7 +110,7 @@ def test_expectations_the_page_and_the_record(found):
 
 def test_animals_that_are_not_genotyped_have_no_genomic_value(path, tmp_path):
     wanted = with_fewer(path, tmp_path, ~pl.col("animal").is_in(["a107", "a106"]), without_genotypes="keep")
-    found = validated(wanted, Plan("lr", cutoff=2003, **PLAN), tmp_path)
+    found = validated(wanted, ValidationPlan("lr", cutoff=2003, **PLAN), tmp_path)
     heights = {e: found.predictions.filter(effect=e).height for e in ("", "gebv", "total")}
     assert heights == {"": 20, "gebv": 18, "total": 18}
     assert any("2 focal animals are not genotyped" in note for note in found.info["notes"])
@@ -117,7 +119,7 @@ def test_animals_that_are_not_genotyped_have_no_genomic_value(path, tmp_path):
 def test_records_that_are_dropped_leave_the_folds_in_line(path, tmp_path):
     """The first record of the table goes: every prediction is still that of its own record."""
     wanted = with_fewer(path, tmp_path, pl.col("animal") != "a0", without_genotypes="drop")
-    found = validated(wanted, Plan("kfold", folds=2, **PLAN), tmp_path)
+    found = validated(wanted, ValidationPlan("kfold", folds=2, **PLAN), tmp_path)
     p = found.predictions.filter(effect="total")
     table = tables(tmp_path)[0].with_row_index("row", 1).with_columns(pl.col("row").cast(pl.Int64))
     joined = p.join(table, on="row")
@@ -129,7 +131,7 @@ def test_the_variances_of_a_run_are_held(path, tmp_path):
     """And those of a run with other SNP effects are refused."""
     run = mmgibbs.run(config(path), progress=False, overwrite=True, directory=tmp_path / "run")
     mean = dict(run.summary.select("parameter", "mean").iter_rows())
-    plan = Plan("kfold", folds=2, variances=str(tmp_path / "run"))
+    plan = ValidationPlan("kfold", folds=2, variances=str(tmp_path / "run"))
     found = validated(config(path), plan, tmp_path)
     assert found.info["variances"]["genetic"] == pytest.approx(mean["genetic.var[y]"])
     section = load_with_plan(config(path), plan, ()).model.markers["snps"].variance
@@ -145,7 +147,7 @@ def test_focal_animals_without_genotypes_and_pedigree_are_refused(path, tmp_path
     wanted = with_fewer(path, tmp_path, ~pl.col("animal").is_in(few), without_genotypes="keep")
     del wanted["model"]["random"], wanted["data"]["pedigree"], wanted["data"]["genotypes"]["quality"]
     (tmp_path / "focal.txt").write_text("\n".join(few))
-    plan = Plan("lr", focal=str(tmp_path / "focal.txt"), **PLAN)
+    plan = ValidationPlan("lr", focal=str(tmp_path / "focal.txt"), **PLAN)
     with pytest.raises(ConfigError, match="fewer than 3 of the 3 focal animals are genotyped"):
         validated(wanted, plan, tmp_path)
 
@@ -167,7 +169,7 @@ def test_with_snp_effects_against_without(path, tmp_path):
     genomic = with_fewer(path, tmp_path, ~pl.col("animal").is_in(["a0", "a1"]), without_genotypes="drop")
     plain = config(path, name="pedigree")
     del plain["data"]["genotypes"], plain["model"]["markers"]
-    plan = Plan("kfold", folds=3, **PLAN)
+    plan = ValidationPlan("kfold", folds=3, **PLAN)
     found = validate_several([plain, genomic], plan, progress=False, report=False, output=tmp_path / "out")
     ability = found.table.filter(statistic="predictive_ability")
     assert ability["effect"].to_list() == ["", "total"] and ability["n"].to_list() == [216, 216]
@@ -179,7 +181,7 @@ def test_effects_on_two_traits_with_a_prior_in_common(path, tmp_path):
     """A normal and a binary trait; the first also has what the other says of it."""
     wanted = config(path, traits={"y": {}, "alive": {"type": "binary"}})
     wanted["model"]["markers"]["snps"] = {"across_traits": "joint"}
-    found = validated(wanted, Plan(folds=2, cutoff=2003, **PLAN), tmp_path)
+    found = validated(wanted, ValidationPlan(folds=2, cutoff=2003, **PLAN), tmp_path)
     lr = found.table.filter(method="lr", effect="total", statistic="ratio_of_accuracies")
     assert lr["trait"].to_list() == ["y", "alive"] and lr["estimate"].is_between(0.2, 1).all()
     kfold = found.table.filter(method="kfold", statistic="predictive_ability", effect="total")
@@ -190,7 +192,7 @@ def test_effects_on_two_traits_with_a_prior_in_common(path, tmp_path):
 def test_predicted_genotypes(path, tmp_path):
     """Records of animals without genotypes count, in both methods."""
     wanted = with_fewer(path, tmp_path, pl.int_range(pl.len()) >= 20, single_step="epsilon")
-    found = validated(wanted, Plan(folds=2, cutoff=2003, **PLAN), tmp_path)
+    found = validated(wanted, ValidationPlan(folds=2, cutoff=2003, **PLAN), tmp_path)
     assert found.table.filter(method="kfold", effect="total", statistic="predictive_ability")["estimate"][0] > 0.3
     lr = dict(found.table.filter(method="lr", effect="total").select("statistic", "estimate").iter_rows())
     assert 0.3 < lr["ratio_of_accuracies"] <= 1 and np.isfinite(lr["accuracy"])

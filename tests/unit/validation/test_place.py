@@ -9,7 +9,7 @@ import pytest
 from mmgibbs.build import memory_estimate
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.validation import run
-from mmgibbs.validation.options import SAMPLE, Plan
+from mmgibbs.validation.options import SAMPLE, ValidationPlan
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def work(equations=1000, folds=1, variances=None, threads=None, dense=None, **pa
     of_design = {"n_equations": equations, "responses": None, "markers": [], "terms": [term]} | parts
     sampler = SimpleNamespace(threads=threads, precision="double")
     analysis = SimpleNamespace(name="beef", sampler=sampler)
-    return run.Work(analysis, SimpleNamespace(**of_design), Plan(variances=variances), folds)
+    return run.Work(analysis, SimpleNamespace(**of_design), ValidationPlan(variances=variances), folds)
 
 
 @pytest.fixture(autouse=True)

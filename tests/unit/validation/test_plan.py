@@ -8,7 +8,7 @@ import pytest
 
 from mmgibbs.data.dates import birth_years
 from mmgibbs.errors import ConfigError
-from mmgibbs.validation.options import Plan, resolve_plan
+from mmgibbs.validation.options import ValidationPlan, resolve_plan
 from mmgibbs.validation.run import validate_analysis, validate_several
 from mmgibbs.validation.splits import animal_units, balanced_folds, families, forward_folds, record_birth_years
 from pedigree.read import read_pedigree
@@ -41,19 +41,21 @@ from pedigree.read import read_pedigree
 )
 def test_options_are_refused_by_name(options, said):
     with pytest.raises(ConfigError) as refused:
-        resolve_plan(Plan(**options))
+        resolve_plan(ValidationPlan(**options))
     assert str(refused.value).startswith(f"validate: {said}")
 
 
 def test_what_is_no_plan_is_refused_before_anything_is_read():
     one = lambda: validate_analysis("none.yaml", {"folds": 3})
     for call in (one, lambda: validate_several(["none.yaml"], {"folds": 3})):
-        with pytest.raises(ConfigError, match=r"^validate: found plan=\{'folds': 3\}, needed a Plan"):
+        with pytest.raises(ConfigError, match=r"^validate: found plan=\{'folds': 3\}, needed a ValidationPlan"):
             call()
 
 
 def test_numbers_of_numpy_and_paths_are_plain_ones():
-    plan = resolve_plan(Plan(folds=np.int64(3), seed=np.uint8(2), cutoff=np.float32(2003), focal=Path("a") / "ids.txt"))
+    plan = resolve_plan(
+        ValidationPlan(folds=np.int64(3), seed=np.uint8(2), cutoff=np.float32(2003), focal=Path("a") / "ids.txt")
+    )
     assert (plan.folds, plan.seed, plan.cutoff, plan.focal) == (3, 2, 2003.0, str(Path("a") / "ids.txt"))
     assert [type(v) for v in (plan.folds, plan.seed, plan.cutoff)] == [int, int, float]
     assert resolve_plan(plan) == plan
@@ -61,7 +63,7 @@ def test_numbers_of_numpy_and_paths_are_plain_ones():
 
 def test_variances_of_several_analyses_are_checked_too():
     with pytest.raises(ConfigError, match="found variances=3, needed the folder of a finished run"):
-        validate_several(["a.yaml", "b.yaml"], Plan(), variances=[None, 3])
+        validate_several(["a.yaml", "b.yaml"], ValidationPlan(variances=[None, 3]))
 
 
 PEDIGREE = pl.DataFrame(

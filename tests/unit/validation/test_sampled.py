@@ -22,7 +22,7 @@ from mmgibbs.validation.chains import drop_records, refuse_training, subset_reco
 from mmgibbs.validation.estimability import records_alone, unpredictable
 from mmgibbs.validation.evaluation import evaluate, read_recorded
 from mmgibbs.validation.kfold import concordance
-from mmgibbs.validation.options import Plan
+from mmgibbs.validation.options import ValidationPlan
 from mmgibbs.validation.predicted_records import FoldPredictions, note_missing_statistics, score_folds
 from mmgibbs.validation.results import scored_rows
 from mmgibbs.validation.run import validate_analysis
@@ -56,7 +56,9 @@ def config(path, herd=None, **more):
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    return validate_analysis(config(tmp_path_factory.mktemp("sampled")), Plan(method="kfold", folds=3), progress=False)
+    return validate_analysis(
+        config(tmp_path_factory.mktemp("sampled")), ValidationPlan(method="kfold", folds=3), progress=False
+    )
 
 
 def test_statistics_and_predictions(found):
@@ -89,14 +91,14 @@ def test_the_page_and_the_notes(found):
 
 def test_starts_are_needed(tmp_path):
     with pytest.raises(ConfigError, match="found no start"):
-        validate_analysis(config(tmp_path, variances={}), Plan(method="kfold"), progress=False)
+        validate_analysis(config(tmp_path, variances={}), ValidationPlan(method="kfold"), progress=False)
 
 
 def test_a_fold_with_all_records_of_a_category_is_refused(tmp_path):
     rare = pl.when(pl.col("animal") == "a5").then(pl.lit(9)).otherwise(pl.col("score")).alias("score")
     wanted = with_columns(config(tmp_path), rare)
     with pytest.raises(DataError, match="has every record of '9' of trait 'score'"):
-        validate_analysis(wanted, Plan(method="kfold", folds=3), progress=False)
+        validate_analysis(wanted, ValidationPlan(method="kfold", folds=3), progress=False)
 
 
 @pytest.mark.parametrize("late", ["cases", "weight"])
@@ -110,7 +112,7 @@ def test_a_fold_with_all_records_of_a_trait_is_refused(tmp_path, late):
     prepared = prepare(load_config(with_columns(wanted, last, (2001 + number // 30).alias("year"))))
     refuse_training(prepared, np.arange(90) >= 60, "2003")
     with pytest.raises(DataError, match=f"2002 has every record of trait '{late}'; needed records of every trait"):
-        validate_analysis(wanted, Plan(method="kfold", by="time", time="year", folds=2), progress=False)
+        validate_analysis(wanted, ValidationPlan(method="kfold", by="time", time="year", folds=2), progress=False)
 
 
 def test_a_flat_level_with_records_of_one_kind_left_is_refused(tmp_path):
@@ -123,7 +125,7 @@ def test_a_flat_level_with_records_of_one_kind_left_is_refused(tmp_path):
     alive = pl.when(few).then((pl.col("animal") == "a1").cast(pl.Int64)).otherwise(pl.col("alive")).alias("alive")
     said = r"fold \d+: .* records of 'alive' in 'few' of herd are on one side, so that flat"
     with pytest.raises(DataError, match=said):
-        validate_analysis(with_columns(wanted, herd, alive), Plan(method="kfold", folds=20), progress=False)
+        validate_analysis(with_columns(wanted, herd, alive), ValidationPlan(method="kfold", folds=20), progress=False)
 
 
 def of_cases(tmp_path, **fixed):
@@ -151,7 +153,7 @@ def test_a_fold_without_the_level_that_was_set_to_0(tmp_path):
     record is not predicted, as x_D = x_I M does not hold of it.
     """
     wanted = with_columns(of_cases(tmp_path, herd={}, group={}), group_of_one())
-    found = validate_analysis(wanted, Plan(method="kfold", folds=3), progress=False)
+    found = validate_analysis(wanted, ValidationPlan(method="kfold", folds=3), progress=False)
     assert found.predictions.height == 89 and 6 not in found.predictions["row"]
     lost = [fold["name"] for fold in found.info["folds"] if fold.get("not_predicted") == {"cases": 1}]
     (note,) = (note for note in found.info["notes"] if "not predicted" in note)
@@ -238,7 +240,7 @@ def test_large_classes_are_checked_against_each_other(tmp_path, monkeypatch, mos
 def test_a_search_for_dependent_columns_that_did_not_end_is_said(tmp_path, monkeypatch):
     number, note = pl.int_range(pl.len()), "the search for flat fixed effects that depend on others ended after"
     wanted = with_columns(of_cases(tmp_path, herd={}, group={}), (number % 7).cast(pl.String).alias("group"))
-    plan = Plan(method="kfold", folds=3)
+    plan = ValidationPlan(method="kfold", folds=3)
     found = lambda: validate_analysis(wanted, plan, progress=False, report=False, overwrite=True)
     said = lambda: [n for n in found().info["notes"] if note in n]
     monkeypatch.setattr(rank, "DENSE_COLUMNS", 1)
@@ -284,7 +286,7 @@ def test_a_fold_without_any_predicted_record_has_no_part_in_the_statistics(tmp_p
     year = pl.when(of_2000 | (number % 3 < predicted)).then(2000).when(other).then(2009).otherwise(2001 + number % 3)
     year, part = year.alias("year"), pl.when(~other).then(number % 3).alias("part")
     wanted = with_columns(of_cases(tmp_path, year={}), year, part)
-    found = validate_analysis(wanted, Plan(method="kfold", by="column", column="part"), progress=False)
+    found = validate_analysis(wanted, ValidationPlan(method="kfold", by="column", column="part"), progress=False)
     assert found.predictions["fold"].unique().sort().to_list() == [f"part {k}" for k in range(predicted)]
     assert found.table.height == (4 if predicted else 0)
     assert found.table["estimate"].is_finite().all() and found.table["se"].is_finite().sum() == 4 * (predicted == 2)
@@ -302,7 +304,7 @@ def test_a_fold_with_one_category_alone_has_no_area_under_the_curve(tmp_path):
     wanted = with_columns(config(tmp_path), (number % 4).alias("part"), alive)
     wanted["traits"] = {"alive": TRAITS["alive"]}
     wanted["variances"] = {"mode": "fixed", "genetic": 0.5, "residual": 1.0}
-    found = validate_analysis(wanted, Plan(method="kfold", by="column", column="part"), progress=False)
+    found = validate_analysis(wanted, ValidationPlan(method="kfold", by="column", column="part"), progress=False)
     p = found.predictions.filter(pl.col("fold").is_in(["part 0", "part 3"]))
     columns = ("predicted", "observed", "observed")
     of_folds = [concordance(*(of[c].to_numpy() for c in columns)) for _, of in p.group_by("fold")]
@@ -357,7 +359,7 @@ def test_flat_effects_that_separate_what_is_left_are_named(tmp_path):
 def test_normal_records_alone_in_a_level_are_counted(tmp_path):
     wanted = with_columns(of_cases(tmp_path, herd={}, group={}), group_of_one())
     wanted["traits"], wanted["variances"] = ["age"], {"genetic": 0.5, "residual": 1.0}
-    found = validate_analysis(wanted, Plan(method="kfold", folds=3), progress=False)
+    found = validate_analysis(wanted, ValidationPlan(method="kfold", folds=3), progress=False)
     note = "cross-validation, age: 1 record is the only one of a level of a fixed effect: corrected for it, such a rec"
     assert any(said.startswith(note) for said in found.info["notes"])
     whole = evaluate(read_recorded(load_config(wanted)).analysis)
@@ -391,7 +393,7 @@ def test_folds_side_by_side_need_memory_for_each(tmp_path, monkeypatch):
     monkeypatch.setattr(memory, "free_bytes", lambda: 10**12)
     refuse = gibbs.refuse_folds_beyond_memory
     monkeypatch.setattr(gibbs, "refuse_folds_beyond_memory", lambda *of: asked.append(of) or refuse(*of))
-    plan = Plan(method="kfold", folds=3)
+    plan = ValidationPlan(method="kfold", folds=3)
     validate_analysis(config(tmp_path), plan, progress=False, report=False)
     ((model, schedule, of_engine, at_once),) = asked
     assert at_once == 1

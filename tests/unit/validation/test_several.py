@@ -12,7 +12,7 @@ from helpers.validation_data import analysis_of, beef_frames, small_beef
 from mmgibbs.errors import ConfigError
 from mmgibbs.validation.comparison_page import comparison_table, page
 from mmgibbs.validation.files import COMPARISON
-from mmgibbs.validation.options import Plan
+from mmgibbs.validation.options import ValidationPlan
 from mmgibbs.validation.results import SCHEMA, Validation, compare_validations, complete
 from mmgibbs.validation.run import validate_several
 
@@ -233,7 +233,7 @@ def test_data_frames_are_compared_by_what_they_hold(folder):
     base = yaml.safe_load((folder / "birth.yaml").read_text()) | {"output": {"directory": str(folder / "frames")}}
     of = lambda name, frame: base | {"name": name, "data": {"phenotypes": frame, "pedigree": read("pedigree.csv")}}
     records = read("phenotypes.csv")
-    plan = Plan("kfold", folds=2)
+    plan = ValidationPlan("kfold", folds=2)
     found = validate_several([of("one", records), of("two", records.clone())], plan, progress=False, report=False)
     assert found.table["analysis"].unique(maintain_order=True).to_list() == ["one", "two"]
     for other, called in ((records.reverse(), "another data frame"), (str(folder / "other.csv"), "'.*other.csv'")):
@@ -242,19 +242,19 @@ def test_data_frames_are_compared_by_what_they_hold(folder):
 
 
 def test_what_is_refused(folder):
-    plan = Plan("kfold", folds=2)
+    plan = ValidationPlan("kfold", folds=2)
     files = [folder / f"{name}.yaml" for name in ("birth", "other")]
     with pytest.raises(ConfigError, match="needed the same data.phenotypes"):
         validate_several(files, plan, progress=False, output=folder / "no")
     with pytest.raises(ConfigError, match="found 2 analyses called 'birth', needed a name for each"):
         validate_several(files[:1] * 2, plan, progress=False, output=folder / "no")
     with pytest.raises(ConfigError, match="variances: found 3 for 2 analyses"):
-        validate_several(files, plan, variances=["sample"] * 3, progress=False, output=folder / "no")
+        validate_several(files, replace(plan, variances=["sample"] * 3), progress=False, output=folder / "no")
     with pytest.raises(ConfigError, match="validate: found variances=3, needed the folder of a finished run"):
-        validate_several(files, plan, variances=3, progress=False, output=folder / "no")
+        validate_several(files, replace(plan, variances=3), progress=False, output=folder / "no")
     for one in (folder / "no run", [folder / "no run"]):
         with pytest.raises(ConfigError, match="variances: .*no run"):
-            validate_several(files, plan, variances=one, progress=False, output=folder / "no")
+            validate_several(files, replace(plan, variances=one), progress=False, output=folder / "no")
     with pytest.raises(ConfigError, match="holds a comparison"):
         both = [folder / "birth.yaml", folder / "weak.yaml"]
         validate_several(both, plan, progress=False, output=folder / "out")

@@ -15,7 +15,7 @@ from helpers.single_step_herd import (  # noqa: F401  data is a fixture
 
 from mmgibbs.validation import focal_values
 from mmgibbs.validation.focal_values import BreedingValue, is_held, residual_spread
-from mmgibbs.validation.options import Plan
+from mmgibbs.validation.options import ValidationPlan
 from mmgibbs.validation.run import validate_analysis
 
 FOCAL = [70, 71, 76, 78, 80, 85, 88, 89]  # two of them without genotypes
@@ -35,7 +35,7 @@ def solution(data, kept):  # noqa: F811
 def examined(data, path):  # noqa: F811
     (path / "focal.txt").write_text("\n".join(f"a{i}" for i in FOCAL))
     wanted = analysis(data, path / "run")
-    plan = Plan("lr", focal=str(path / "focal.txt"))
+    plan = ValidationPlan("lr", focal=str(path / "focal.txt"))
     return validate_analysis(wanted, plan, progress=False, report=False, output=path / "out")
 
 
