@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import mmgibbs  # noqa: E402
-from mmgibbs.config.markers import BAYES_R  # noqa: E402
+from mmgibbs.models.marker_priors import BAYES_R  # noqa: E402
 from mmgibbs.posterior.diagnostics import diagnose  # noqa: E402
 
 STARTS = (0.01, 0.1, 0.5, 0.9)

@@ -192,7 +192,7 @@ def _single_step_refusals(
         given = analysis.variances.terms.get(name)
         if len(analysis.model.markers) > 1:
             out.append(("variance_left", "implied: found several terms of SNP effects, needed one"))
-        if len(section.traits) > 1 and (section.prior, section.across_traits) != ("rr", "joint"):
+        if len(section.traits) > 1 and not (section.prior_kind.is_normal and section.across_traits == "joint"):
             got = f"prior: {section.prior}, across_traits: {section.across_traits}"
             needed = "rr and joint, where one covariance matrix of effects implies that of breeding values"
             out.append(("variance_left", f"implied: found several traits with {got}; needed {needed}"))

@@ -16,7 +16,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Discriminator, Tag
+from pydantic import Discriminator, Field, Tag
 
 from mmgibbs.config.fields import (
     Boolean,
@@ -38,12 +38,10 @@ from mmgibbs.config.fields import (
     is_yes,
 )
 from mmgibbs.config.messages import Expected, Problems
-from mmgibbs.config.rules import PRIORS, WITH_CLASSES
 from mmgibbs.errors import nearest
+from mmgibbs.models.marker_priors import BAYES_R, GROUP, MARKER_PRIORS, OF_ANOTHER_PACKAGE, MarkerPriorKind
 
 J = "J"  # name of the fixed regression that single_step adds
-GROUP = "mmgibbs.marker_priors"  # entry points of priors of others
-BAYES_R = (0.0, 0.01, 0.1, 1.0)  # variances of its classes, in units of the common one
 SHARES_OF_BAYES_R = (0.95, 0.03, 0.015, 0.005)
 HALF = (0.5, 0.5)  # of bayes_b and bayes_c, as BGLR starts
 COUNTS_OF_HALF = (5.0, 5.0)  # and its ten imaginary SNPs
@@ -51,9 +49,8 @@ SIZE = 1_000_000.0  # of a window, in base pairs
 SIZES = {"bp": SIZE, "kb": 1e3, "Mb": 1.0, "cM": 1.0, "M": 0.01}  # of a window in each unit of a map
 SNPS = 100  # of a window where no map says where they are
 ACROSS_TRAITS = {  # how the effects of a SNP on several traits depend on each other -> priors that can
-    "joint": ("rr", "bayes_c"),
-    "one_by_one": ("bayes_c",),
-    "shared": ("bayes_c", "bayes_r"),
+    how: tuple(name for name, kind in MARKER_PRIORS.items() if how in kind.across_traits)
+    for how in ("joint", "one_by_one", "shared")
 }
 MOST_TRAITS = {"joint": 4, "one_by_one": 6}  # with a state for every set of traits
 _NUMBERS = {"type": "array", "items": {"type": "number"}, "minItems": 1}
@@ -165,8 +162,11 @@ class MarkerEffects(Section):
     level: Column = "animal"
     """Column of the records with the ids of the genotyped animals."""
 
-    prior: Annotated[Text, Expected("the name of a prior, such as bayes_r")] = "rr"
-    """Prior of the SNP effects: rr, bayes_a, bayes_b, bayes_c, bayes_r, lasso, horseshoe, or the name of a plugin's."""
+    prior: Annotated[
+        Text,
+        Expected("the name of a prior, such as bayes_r"),
+        Field(description=f"Prior of the SNP effects: {', '.join(MARKER_PRIORS)}, or the name of a plugin's."),
+    ] = "rr"
 
     snps: ChosenSnps | None = None
     """SNPs of this term: chromosomes, groups of a file, or the rest. Default: every SNP."""
@@ -209,7 +209,7 @@ class MarkerEffects(Section):
     one genetic variance. For rr, on several traits too, and for bayes_c and bayes_r with fixed pi on one."""
 
     def check(self, problems: Problems) -> None:
-        known = (*PRIORS, *(e.name for e in entry_points(group=GROUP)))
+        known = (*MARKER_PRIORS, *(e.name for e in entry_points(group=GROUP)))
         if self.prior not in known:
             problems.add(("prior",), f"found {self.prior}; {nearest(self.prior, known, 'there are')}")
         if "classes" in self.given and (len(self.classes) < 2 or self.classes[0] != 0 or min(self.classes[1:]) <= 0):
@@ -218,19 +218,23 @@ class MarkerEffects(Section):
             )
 
     @property
+    def prior_kind(self) -> MarkerPriorKind:
+        """What is known of its prior."""
+        return MARKER_PRIORS.get(self.prior, OF_ANOTHER_PACKAGE)
+
+    @property
     def given(self) -> set[str]:
         """Keys with another value than where they are missing: `resolved` writes every key, also those of no effect."""
-        same = {"classes": (0.0, 1.0)} if self.prior in ("bayes_b", "bayes_c") else {}
+        kind = self.prior_kind
+        same = {} if "classes" in kind.keys or not kind.classes else {"classes": kind.classes}
         fields = {key: field.get_default() for key, field in type(self).model_fields.items()}
         return {key for key, default in fields.items() if getattr(self, key) not in (default, same.get(key, default))}
 
     def completed(self) -> Self:
         """With what depends on the prior filled in."""
-        if self.prior not in WITH_CLASSES:
+        if not self.prior_kind.classes:
             return self
-        classes = self.classes
-        if not classes:
-            classes = BAYES_R if self.prior == "bayes_r" else (0.0, 1.0)
+        classes = self.classes or self.prior_kind.classes
         default = SHARES_OF_BAYES_R if classes == BAYES_R else HALF if len(classes) == 2 else None
         start = self.pi.start or default or tuple(1 / len(classes) for _ in classes)
         prior = self.pi.prior
@@ -249,7 +253,8 @@ class MarkerEffects(Section):
         """With its traits filled in, and how the effects on them depend on each other."""
         traits, across = self.traits or every, self.across_traits
         if across is None:
-            can = self.prior in ACROSS_TRAITS["joint"] and (self.prior == "rr" or len(traits) <= MOST_TRAITS["joint"])
+            kind = self.prior_kind
+            can = "joint" in kind.across_traits and (kind.is_normal or len(traits) <= MOST_TRAITS["joint"])
             across = "joint" if can and len(traits) > 1 else "independent"
         return self.model_copy(update={"traits": traits, "across_traits": across})
 
@@ -261,7 +266,8 @@ class MarkerEffects(Section):
     @property
     def n_states(self) -> int:
         """Of a SNP over all traits, where there is one for every set of them; 0 else."""
-        return 2 ** len(self.traits) if self.together and self.prior != "rr" and self.across_traits != "shared" else 0
+        has_states = self.together and not self.prior_kind.is_normal and self.across_traits != "shared"
+        return 2 ** len(self.traits) if has_states else 0
 
     def refusals(self) -> list[tuple[tuple[str, ...], str]]:
         """What does not fit once everything is filled in."""
@@ -273,11 +279,7 @@ class MarkerEffects(Section):
         if self.n_states > 2:
             needed += f", or {self.n_states}, one for each set of traits"
         for key, given in (("start", self.pi.start), ("prior", self.pi.prior)):
-            if (
-                self.prior in WITH_CLASSES
-                and given is not None
-                and len(given) not in (len(self.classes), self.n_states)
-            ):
+            if self.prior_kind.classes and given is not None and len(given) not in (len(self.classes), self.n_states):
                 what = "shares" if key == "start" else "numbers"
                 out.append((("pi", key), f"found {len(given)} {what}, needed {needed}"))
         return out

@@ -10,11 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from mmgibbs.models.gpu_rules import Asked, describe_gpu_refusal
+from mmgibbs.models.marker_priors import MARKER_PRIORS
 
 WORD = 2**32  # seeds, chains and sweeps are words of the random-number counter
-WITH_CLASSES = ("bayes_b", "bayes_c", "bayes_r")  # priors of SNP effects with a class of effects that are exactly 0
-PRIORS = ("rr", "bayes_a", *WITH_CLASSES, "lasso", "horseshoe")
-_ONE_VARIANCE = ("rr", "bayes_c", "bayes_r")  # priors under which all effects have the same variance
 
 
 class Rule(NamedTuple):
@@ -98,9 +96,16 @@ def _is_given_beside_a_plugin(key: str) -> Callable[[Any], bool]:
     return lambda s: s.plugin is not None and getattr(s, key) not in ("auto", {})
 
 
-def _implied_by(s: Any, priors: tuple[str, ...]) -> bool:
-    """Predicted genotypes are to leave the variance that SNPs of one of the priors imply."""
-    return s.variance_left == "implied" and s.single_step != "none" and s.prior in priors
+def _is_implied(s: Any) -> bool:
+    """Predicted genotypes are to leave the variance that the SNPs imply."""
+    return s.variance_left == "implied" and s.single_step != "none"
+
+
+def _key_of_priors(key: str) -> Rule:
+    """The rule of a key that some priors of SNP effects take."""
+    names = " or ".join(name for name, kind in MARKER_PRIORS.items() if key in kind.keys)
+    is_broken = lambda s: key in s.given and key not in s.prior_kind.keys
+    return Rule(key, is_broken, f"cannot be combined with prior: {{s.prior}}; it belongs to {names}")
 
 
 def _is_set_beside_known(key: str) -> Callable[[Any], bool]:
@@ -172,23 +177,23 @@ RULES: dict[str, tuple[Rule | Clash | RefusedByGpu, ...]] = {
              "needed one of chromosomes: [...], file: PATH (with group: NAME), or rest"),
     ),
     "MarkerEffects": (
-        Rule("classes", lambda s: "classes" in s.given and s.prior in PRIORS and s.prior != "bayes_r",
-             "cannot be combined with prior: {s.prior}; it belongs to bayes_r"),
-        Rule("pi", lambda s: "pi" in s.given and s.prior in PRIORS and s.prior not in WITH_CLASSES,
+        _key_of_priors("classes"),
+        Rule("pi", lambda s: "pi" in s.given and s.prior in MARKER_PRIORS and not s.prior_kind.classes,
              "cannot be combined with prior: {s.prior}, which has no class without effect"),
-        Rule("global_scale", lambda s: "global_scale" in s.given and s.prior in PRIORS and s.prior != "horseshoe",
-             "cannot be combined with prior: {s.prior}; it belongs to horseshoe"),
+        _key_of_priors("global_scale"),
         Rule("without_genotypes", lambda s: s.single_step != "none" and "without_genotypes" in s.given,
              "cannot be combined with single_step, which uses such records"),
         Rule("variance_left", lambda s: s.variance_left == "implied" and s.single_step == "none",
              "found implied without single_step: epsilon, where alone a variance is left"),
-        Rule("variance_left", lambda s: _implied_by(s, ("bayes_c", "bayes_r")) and not s.pi.fixed,
+        Rule("variance_left", lambda s: (_is_implied(s) and s.prior_kind.has_common_variance
+                                        and s.prior_kind.classes and not s.pi.fixed),
              "implied cannot be combined with prior: {s.prior}, whose shares of classes are sampled, and with them "
              "what they imply; needed pi: {{fixed: true}}, or rr"),
-        Rule("variance_left", lambda s: _implied_by(s, (s.prior,)) and s.prior not in _ONE_VARIANCE,
+        Rule("variance_left", lambda s: _is_implied(s) and not s.prior_kind.has_common_variance,
              "implied cannot be combined with prior: {s.prior}, whose SNPs have no common variance that implies "
              "another; needed rr, or bayes_c or bayes_r with fixed pi"),
-        Rule("variance.fixed", lambda s: s.variance.fixed and s.prior in PRIORS and s.prior not in _ONE_VARIANCE,
+        Rule("variance.fixed", lambda s: (s.variance.fixed and s.prior in MARKER_PRIORS
+                                          and not s.prior_kind.has_common_variance),
              "cannot be combined with prior: {s.prior}, which has no common one"),
     ),
     "Fixed": (

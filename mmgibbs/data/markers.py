@@ -19,13 +19,12 @@ from mmgibbs.data.phenotypes import SHOWN, Phenotypes
 from mmgibbs.data.traits import Records
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.genotypes.store import Store
+from mmgibbs.models.marker_priors import GAMMA_SHAPE
 from mmgibbs.models.markers import JointPriorSpec, MarkerPriorSpec, Markers, ResidualPolygenicVariance, states_of_traits
 from pedigree.tables import counted
 
 if TYPE_CHECKING:
     from mmgibbs.data.genotypes.imputed import Imputed
-
-GAMMA_SHAPE = 1.1  # of priors of a scale, as in BGLR: its mode is the value that the share asks for
 
 
 @dataclass(frozen=True)
@@ -175,23 +174,13 @@ def prior_spec(section: MarkerEffects, total: float, phenotypic: float) -> Marke
     assert not isinstance(given.start, tuple) and not isinstance(given.scale, tuple), "one variance"
     start = given.start if given.start is not None else given.share * phenotypic / (total * factor)
     scale = given.scale if given.scale is not None else start * (given.df + 2) / given.df
-    of_classes: dict[str, Any] = {"classes": s.classes, "pi": s.pi.start, "counts": None if s.pi.fixed else s.pi.prior}
-    of_scale: dict[str, Any] = {"shape": GAMMA_SHAPE, "rate": (GAMMA_SHAPE - 1) / scale}
-    of_lasso: dict[str, Any] = {
-        "shape": GAMMA_SHAPE,
-        "rate": (GAMMA_SHAPE - 1) * start / 2,
-    }  # lambda^2 has its mode at 2 / start
-    of_horseshoe: dict[str, Any] = {"global_scale": s.global_scale or start**0.5}
-    of_kind: dict[str, dict[str, Any]] = {
-        "rr": {},
-        "bayes_a": of_scale,
-        "bayes_b": of_classes | of_scale,
-        "bayes_c": of_classes,
-        "bayes_r": of_classes,
-        "lasso": of_lasso,
-        "horseshoe": of_horseshoe,
-    }
-    options = of_kind.get(s.prior, of_classes | of_scale | of_horseshoe)  # a plugin takes what it likes
+    kind, options = s.prior_kind, dict[str, Any]()
+    if kind.classes or "classes" in kind.keys:
+        options |= {"classes": s.classes, "pi": s.pi.start, "counts": None if s.pi.fixed else s.pi.prior}
+    if kind.rate is not None:
+        options |= {"shape": GAMMA_SHAPE, "rate": kind.rate(start, scale)}
+    if "global_scale" in kind.keys:
+        options["global_scale"] = s.global_scale or start**0.5
     return MarkerPriorSpec(s.prior, start, given.fixed, given.df, scale, options)
 
 
@@ -225,7 +214,7 @@ def joint_prior_spec(
 def _states(section: MarkerEffects) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
     """States (K, T), their factors, shares and counts (or None)."""
     T, pi = len(section.traits), section.pi
-    if section.prior == "rr":
+    if section.prior_kind.is_normal:
         return np.ones((1, T), bool), np.ones(1), np.ones(1), None
     assert pi.start is not None, "filled in by the configuration"
     counts = None if pi.fixed or pi.prior is None else np.array(pi.prior)

@@ -15,7 +15,6 @@ from mmgibbs.report.finished import read_finished
 
 # of relationships: values of their parameters, whether they are known, and the distance that they are correlations over
 PARAMETER_KEYS = ("rho", "fixed", "step")
-PRIORS_WITH_COMMON_VARIANCE = ("rr", "bayes_c", "bayes_r")  # priors whose variance can be fixed
 
 
 def read_starts(run: str | os.PathLike, analysis: Analysis) -> list[str]:
@@ -107,7 +106,7 @@ def _starts_of_markers(name: str, analysis: Analysis, mean: dict) -> list[str]:
     several traits have one each: those are sampled in every chain."""
     section = analysis.model.markers[name]
     traits = section.traits or tuple(t.name for t in analysis.traits)
-    if len(traits) != 1 or section.prior not in PRIORS_WITH_COMMON_VARIANCE:
+    if len(traits) != 1 or not section.prior_kind.has_common_variance:
         return []
     at = f"model.markers.{name}"
     out = [f"{at}.variance={json.dumps({'start': mean[f'{name}.effect_var[{traits[0]}]'], 'fixed': True})}"]

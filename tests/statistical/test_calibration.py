@@ -41,6 +41,7 @@ from mmgibbs.config.traits import Trait
 from mmgibbs.engines.direct import engine as direct
 from mmgibbs.engines.liabilities import Liabilities
 from mmgibbs.models import covariance
+from mmgibbs.models.marker_priors import MARKER_PRIORS
 from mmgibbs.models.markers import JointPriorSpec, MarkerPriorSpec
 from mmgibbs.models.priors import HalfT as HalfTPrior
 from mmgibbs.models.priors import UniformHeritability as UniformHeritabilityPrior
@@ -70,7 +71,6 @@ from mmgibbs.sampler import (
     unit_diagonals,
 )
 from mmgibbs.sampler.marginal.target import Target
-from mmgibbs.sampler.markers.priors import PRIORS
 from mmgibbs.sampler.markers.priors.bayes_a import OwnVariances
 from mmgibbs.sampler.markers.priors.bayes_r import Classes as MarkerClasses
 from mmgibbs.sampler.markers.priors.horseshoe import Horseshoe as MarkerHorseshoe
@@ -528,7 +528,7 @@ CASES = {  # name -> (what makes it, how long it runs)
     "censored": (partial(one_trait, Bounds(), ONE, ONE), Length()),
     "count": (partial(one_trait, Counts(), Wishart(8.0, matrix(1, 3.0)), Wishart(8.0, matrix(1, 4.0))), Length()),
     "normal, binary, ordinal": (mixture, Length(sets=40, thin=6)),
-    **{prior: (partial(snps, prior), MARKERS) for prior in PRIORS},
+    **{prior: (partial(snps, prior), MARKERS) for prior in MARKER_PRIORS},
     "joint": (of_two_traits(*SUBSETS), JOINT),
     "one_by_one": (of_two_traits(*SUBSETS, True), JOINT),
     "shared": (of_two_traits(*SHARED), JOINT),
@@ -623,5 +623,5 @@ def test_everything_that_is_sampled_has_an_entry():
     keys = (Structure, "kind"), (Trait, "type")
     structures, types = (get_args(section.model_fields[key].annotation) for section, key in keys)
     words = {word for name in CASES for word in name.split(", ")}
-    assert words >= {*structures, *types, *PRIORS, *ACROSS_TRAITS, *plugin_names()}
+    assert words >= {*structures, *types, *MARKER_PRIORS, *ACROSS_TRAITS, *plugin_names()}
     assert CASES.keys() == MUTANTS.keys()

@@ -28,11 +28,11 @@ from mmgibbs.data.traits import load_analysis
 from mmgibbs.engines.choice import ENGINES
 from mmgibbs.errors import ConfigError
 from mmgibbs.models.gpu_rules import GPU_RULES, Asked, find_gpu_refusals
+from mmgibbs.models.marker_priors import MARKER_PRIORS
 from mmgibbs.regressions.arrays import gpu
 from mmgibbs.regressions.registry import plugin_names
 from mmgibbs.runs.check_text import counts_as_text
 from mmgibbs.runs.run import check
-from mmgibbs.sampler.markers.priors import PRIORS
 
 N = 60
 
@@ -138,7 +138,7 @@ ACCEPTED = {
     "a random regression": {"random": {"pens": {"effects": {"pen": {"level": "pen"}, "slope": SLOPE}}}},
     "prior half_t": {"variances": {"pen": {"prior": {"half_t": {"df": 2}}}}},
     "prior inverse Wishart": {"variances": {"pen": {"prior": {"df": 5, "scale": 2}}}},
-    **{f"prior {prior}": of_snps(prior) for prior in PRIORS},
+    **{f"prior {prior}": of_snps(prior) for prior in MARKER_PRIORS},
     "SNP effects of several traits": of_snps("rr") | {"traits": PAIR},
     "SNP effects of several traits, one by one": of_snps("bayes_c", across_traits="one_by_one") | {"traits": PAIR},
     "SNP effects of several traits, independent": of_snps("bayes_c", across_traits="independent") | {"traits": PAIR},
@@ -302,7 +302,7 @@ def test_the_matrix_of_engine_hybrid_is_counted(folder, device, monkeypatch):
 def test_every_kind_is_here():
     """Both lists together have all that an analysis can ask for."""
     names = {name.partition(",")[0] for name in (*ACCEPTED, *REFUSED)}
-    kinds_of = {"relationship": KINDS, "prior": PRIORS, "structure": choices(Structure, "kind")}
+    kinds_of = {"relationship": KINDS, "prior": MARKER_PRIORS, "structure": choices(Structure, "kind")}
     kinds_of |= {"type": choices(Trait, "type")} | {key: choices(Sampler, key) for key in SETTINGS}
     for what, kinds in kinds_of.items():
         assert {f"{what} {kind}" for kind in kinds} - names == set()

@@ -51,7 +51,8 @@ CHOLESKY_LIBRARIES = {"numpy", "scipy"}  # and its own kernels: it could be used
 SAMPLER_SEES = {"mmgibbs.engines.base", "mmgibbs.engines.device_sweep"}
 REGRESSIONS_SEE = {"mmgibbs.sampler.loop", "mmgibbs.sampler.schedule"}
 REPORT_SEES = {"mmgibbs.models.structures", "mmgibbs.models.structures.base"}
-CONFIG_SEES = {"mmgibbs.models.labels", "mmgibbs.models.gpu_rules", "mmgibbs.genotypes.formats", *REPORT_SEES}
+CONFIG_SEES = {f"mmgibbs.models.{name}" for name in ("labels", "gpu_rules", "marker_priors")} | REPORT_SEES
+CONFIG_SEES |= {"mmgibbs.genotypes.formats"}
 CORE = (
     "errors machine models draws genotypes equations cholesky likelihood engines sampler posterior reml regressions"
 ).split()

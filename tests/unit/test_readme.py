@@ -13,7 +13,7 @@ from helpers.support import ROOT
 from mmgibbs import cli
 from mmgibbs.association.scan import ANIMALS_PER_SNP, MAX_ANIMALS_OF_CORRELATIONS
 from mmgibbs.config import load_config
-from mmgibbs.sampler.markers.priors import PRIORS
+from mmgibbs.models.marker_priors import MARKER_PRIORS
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMAND = re.compile(r"^<!-- command: (\w+) -->\n```sh\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
@@ -86,7 +86,7 @@ def test_files_that_pages_name_exist():
 COUNTS = {7: "seven", 8: "eight"}
 NUMBERS = {
     "how-to/association.md": f"at most {MAX_ANIMALS_OF_CORRELATIONS // ANIMALS_PER_SNP}.",
-    "releases/0.1.0.md": f"{COUNTS[len(PRIORS)]} priors",
+    "releases/0.1.0.md": f"{COUNTS[len(MARKER_PRIORS)]} priors",
 }
 
 

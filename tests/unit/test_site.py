@@ -14,8 +14,8 @@ from helpers.support import ROOT
 
 import mmgibbs
 from mmgibbs import cli
-from mmgibbs.config.rules import PRIORS
 from mmgibbs.config.schema import analysis_schema
+from mmgibbs.models.marker_priors import MARKER_PRIORS
 from mmgibbs.results.columns import OUTPUTS
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -76,7 +76,7 @@ def test_every_page_is_in_the_menu(pages):
 def test_counts_in_prose_are_right():
     """Priors of SNP effects and regressions, wherever a page counts them."""
     words = dict(enumerate("two three four five six seven eight nine ten".split(), start=2))
-    counts = {"priors": len(PRIORS), "(?:Bayesian )?regressions": len(REGRESSIONS)}
+    counts = {"priors": len(MARKER_PRIORS), "(?:Bayesian )?regressions": len(REGRESSIONS)}
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
     for noun, n in counts.items():
         pattern = rf"\b({'|'.join(words.values())}|\d+) (?:\[)?{noun}\b"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from mmgibbs.models.covariance import CovarianceModel
 from mmgibbs.models.design import Design
 from mmgibbs.models.labels import parameter_labels
+from mmgibbs.models.marker_priors import MARKER_PRIORS
 from mmgibbs.models.markers import Markers
 from mmgibbs.models.residual import ResidualModel
 
@@ -67,7 +68,8 @@ def _list_marker_blocks(design: Design) -> list[Block]:
     by_key: dict[str, list[Markers]] = {}
     for m in design.markers:
         is_fixed = m.prior.fixed if m.joint is None else m.joint.fixed
-        if m.prior.kind == "rr" and not is_fixed:
+        kind = MARKER_PRIORS.get(m.prior.kind)
+        if kind is not None and kind.is_normal and not is_fixed:
             by_key.setdefault(m.key if m.joint is None else m.joint_key, []).append(m)
     out = []
     for terms in by_key.values():

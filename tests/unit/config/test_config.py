@@ -14,9 +14,9 @@ from helpers.support import ROOT
 from pydantic import ValidationError
 
 from mmgibbs.config import Interval, component_names, load_config
-from mmgibbs.config.markers import PRIORS
 from mmgibbs.config.relationships import File, Identity, Pedigree
 from mmgibbs.errors import ConfigError
+from mmgibbs.models.marker_priors import MARKER_PRIORS
 
 
 def test_the_example_of_the_design_note(beef, tmp_path, monkeypatch):
@@ -158,7 +158,7 @@ def test_components_run_effect_then_trait_then_coefficient():
 
 
 SNPS = {  # sections of SNP effects that fill in different keys
-    **{prior: {"prior": prior} for prior in PRIORS},
+    **{prior: {"prior": prior} for prior in MARKER_PRIORS},
     "fixed_shares": {"prior": "bayes_c", "pi": {"start": [0.9, 0.1], "fixed": True}},
     "own_classes": {"prior": "bayes_r", "classes": [0, 0.001, 0.1], "pi": [0.5, 0.3, 0.2]},
     "own_scale": {"prior": "horseshoe", "global_scale": 0.1},

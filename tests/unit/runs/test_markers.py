@@ -7,9 +7,7 @@ from helpers.estimates import assert_same_draws
 from helpers.marker_runs import GENOTYPED, SNPS, analysis, finite, run, tables
 
 import mmgibbs
-from mmgibbs.config import markers as config_of_markers
 from mmgibbs.errors import ConfigError, DataError
-from mmgibbs.sampler.markers import priors
 
 __all__ = ["tables"]
 PRIORS = ["rr", "bayes_a", "bayes_b", "bayes_c", "bayes_r", "lasso", "horseshoe"]
@@ -65,11 +63,6 @@ def test_without_genotypes(tables, tmp_path):
     assert of_dropped["read"] == of_kept["read"] == of_kept["used"]
     assert of_dropped["left_out"]["no genotypes"] == of_dropped["read"] - of_dropped["used"] > 0
     assert "no genotypes" not in of_kept["left_out"]
-
-
-def test_the_names_of_an_analysis_are_those_of_the_sampler():
-    """Two packages that do not import each other have the same list."""
-    assert tuple(priors.PRIORS) == config_of_markers.PRIORS and config_of_markers.GROUP == priors.GROUP
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
 """What a prior of SNP effects is: the conditional prior of each effect now, and the draw of what that depends on.
 
 Two forms of conditional serve every prior: a normal for each effect, or a mixture of normals with a class of exact
-zeros. A new prior is a class of this kind in a file of its own and a line in the registry (`priors/__init__.py`), or an
-entry point in the group `mmgibbs.marker_priors`. One with classes and a variance for each SNP that `update` draws anew,
-given the effect alone, says so by `redraws_variances = True`.
+zeros. A new prior is a class of this kind in a file of its own and a line in models/marker_priors.py, or an entry point
+in the group `mmgibbs.marker_priors`. One with classes and a variance for each SNP that `update` draws anew, given the
+effect alone, says so by `redraws_variances = True`.
 """
 
 from __future__ import annotations
