@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from mmgibbs.models.engine_kinds import ENGINES, WITHOUT_SWEEPS
 from mmgibbs.models.gpu_rules import Asked, describe_gpu_refusal
 from mmgibbs.models.marker_priors import MARKER_PRIORS
 
 WORD = 2**32  # seeds, chains and sweeps are words of the random-number counter
+_WITHOUT_SOLUTIONS = tuple(name for name, kind in ENGINES.items() if not kind.solves)
 
 
 class Rule(NamedTuple):
@@ -251,11 +253,11 @@ RULES: dict[str, tuple[Rule | Clash | RefusedByGpu, ...]] = {
         Clash("partition", ("effect",), "engine", ("structured",), "colour or auto, or engine: serial or hybrid"),
         RefusedByGpu("device"),
         Clash("update", ("site",), "method", ("blup", "reml"), "level", ", which draws nothing"),
-        Clash("update", ("site",), "sampling_engine", ("pcg", "marginal"), "level", ", which draws all levels at once"),
+        Clash("update", ("site",), "sampling_engine", WITHOUT_SWEEPS, "level", ", which draws all levels at once"),
         Rule("tolerance", lambda s: s.tolerance is not None and s.method == "gibbs" and s.engine != "pcg",
              "found {s.tolerance:g}, which cannot be combined with engine: {s.engine}, which solves nothing; needed "
              "engine: pcg, or method: blup or reml"),
-        Rule("threads", lambda s: s.engine in ("pcg", "marginal") and s.has_several_threads, _ONE_THREAD),
+        Rule("threads", lambda s: s.engine in WITHOUT_SWEEPS and s.has_several_threads, _ONE_THREAD),
         Clash("preconditioner", ANY, "method", ("gibbs", "reml"), "auto, or method: blup"),
         Rule("pev_samples", lambda s: s.pev_samples is not None and s.method == "reml" and not s.is_sampled_reml,
              "found {s.pev_samples}, which cannot be combined with method: reml, which computes every PEV; needed "
@@ -266,11 +268,11 @@ RULES: dict[str, tuple[Rule | Clash | RefusedByGpu, ...]] = {
              "{s.engine}"),
         Clash("pev_samples", ANY, "method", ("gibbs",), "method: blup", ", whose draws know every PEV"),
         # REML and the marginal engine solve the equations on the CPU, in double precision
-        Clash("engine", ("serial", "hybrid", "structured", "marginal"), "method", ("reml",), "auto or pcg"),
+        Clash("engine", _WITHOUT_SOLUTIONS, "method", ("reml",), "auto or pcg"),
         Clash("precision", ("single",), "method", ("reml",), "double"),
         Clash("precision", ("single",), "sampling_engine", ("marginal",), "double"),
         Clash("interweave", (True,), "sampling_engine", ("marginal",), "auto"),
-        Clash("engine", ("serial", "hybrid", "structured", "marginal"), "method", ("blup",), "pcg or auto"),
+        Clash("engine", _WITHOUT_SOLUTIONS, "method", ("blup",), "pcg or auto"),
     ),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
@@ -34,6 +34,12 @@ from mmgibbs.config.fields import (
 from mmgibbs.config.messages import Expected, Problems, unexpected, unexpected_text, wrong
 from mmgibbs.config.rules import WORD
 from mmgibbs.config.text import is_nothing
+from mmgibbs.models.engine_kinds import ENGINES
+
+if TYPE_CHECKING:
+    EngineName = str
+else:  # made of ENGINES, so that a new engine is one line there
+    EngineName = Choice[Literal[("auto", *ENGINES)]]
 
 # What is left of the error, in posterior standard deviations for gibbs. Measured against 1e-13 at
 # this value: no level of the simdata evaluation (4,807 equations) is off by more than 3e-7 of its standard deviation,
@@ -135,7 +141,7 @@ class Sampler(Section):
     seed: Annotated[int, Field(ge=0, le=WORD - 1), WHOLE] = 42
     """Seed of the random numbers: the same seed and file give the same draws."""
 
-    engine: Choice[Literal["auto", "serial", "hybrid", "structured", "pcg", "marginal"]] = "auto"
+    engine: EngineName = "auto"
     """What draws effects and variances; auto: what is estimated, from counts alone, to give most effective draws a
     second: serial, structured or marginal. With method: reml, pcg estimates by Monte Carlo, for equations that are too
     many for a factor."""

@@ -1,10 +1,12 @@
-"""The engines that an analysis can ask for, and the choice of one in a form that another process can rebuild."""
+"""The class of an engine, and the choice of one in a form that another process can rebuild."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from mmgibbs.models.engine_kinds import ENGINES
 
 if TYPE_CHECKING:
     from mmgibbs.engines.base import Engine, HostState
@@ -15,43 +17,10 @@ if TYPE_CHECKING:
     EngineClass = type[HostState] | type[StructuredGpuEngine]
 
 
-@dataclass(frozen=True)
-class EngineKind:
-    """An engine; its class, 'module:name' below `engines`, is imported where it is asked for."""
-
-    words: str  # what it does, for readers who want breeding values: those of report/method_words.py
-    cpu: str
-    gpu: str | None = None  # None: models/gpu_rules.py refuses `device: gpu`
-
-
-# sampler.engine -> what it is
-ENGINES: dict[str, EngineKind] = {
-    "serial": EngineKind("draws the levels of all effects one after another", "serial:SerialEngine"),
-    "structured": EngineKind(
-        "draws many levels at the same time",
-        "coloured.engine:StructuredEngine",
-        "coloured_gpu.engine:StructuredGpuEngine",
-    ),
-    "hybrid": EngineKind(
-        "draws several blocks of the effects at the same time",
-        "hybrid.engine:HybridEngine",
-        "hybrid.engine:HybridEngine",
-    ),
-    "pcg": EngineKind(
-        "finds all effects together, by iterations that solve the mixed-model equations",
-        "pcg.engine:PcgEngine",
-        "pcg.engine:PcgEngine",
-    ),
-    "marginal": EngineKind(
-        "draws the variances first, without the effects, then all effects together", "direct.engine:MarginalEngine"
-    ),
-}
-
-
 def engine_class(name: str, device: str) -> EngineClass:
     """The class behind `sampler.engine` on 'cpu' or 'gpu', which has one."""
     path = ENGINES[name].gpu if device == "gpu" else ENGINES[name].cpu
-    assert path is not None, "models/gpu_rules.py refuses it"
+    assert path, "models/gpu_rules.py refuses it"
     module, _, class_name = path.partition(":")
     engine: EngineClass = getattr(import_module(f"mmgibbs.engines.{module}"), class_name)
     return engine

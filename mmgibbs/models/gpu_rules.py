@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from mmgibbs.models.engine_kinds import ENGINES, WITHOUT_SWEEPS
+
 if TYPE_CHECKING:
     from mmgibbs.models.design import Design
     from mmgibbs.models.terms import Term
@@ -33,7 +35,7 @@ class Asked(NamedTuple):
     @property
     def sweeps(self) -> bool:
         """Whether they are drawn level by level."""
-        return self.samples and self.engine not in ("pcg", "marginal")
+        return self.samples and self.engine not in WITHOUT_SWEEPS
 
 
 class GpuRule(NamedTuple):
@@ -58,6 +60,11 @@ def _find_terms(of_analysis: Callable[[Asked], object], is_refused: Callable[[Te
     return find
 
 
+def _find_engine(name: str) -> Callable[[Asked], str | None]:
+    """A rule's `find` for an engine that draws."""
+    return lambda asked: f"engine: {name}" if asked.samples and asked.engine == name else None
+
+
 def _find_long_list(asked: Asked) -> str | None:
     for term in asked.design.terms if asked.design is not None else ():
         n = sum(int((effect.level >= 0).sum()) for effect in term.effects)
@@ -72,10 +79,8 @@ GPU_RULES = (
             "it factorises sparse equations, which the CPU does", f"engine: pcg, or {ON_CPU}"),
     GpuRule("absorption", lambda a: "preconditioner: absorption" if a.preconditioner == "absorption" else None,
             "levels are absorbed on the CPU", f"auto or blocks, or {ON_CPU}"),
-    GpuRule("serial", lambda a: "engine: serial" if a.samples and a.engine == "serial" else None,
-            "it draws one level after another", f"engine: structured, hybrid or pcg, or {ON_CPU}"),
-    GpuRule("marginal", lambda a: "engine: marginal" if a.samples and a.engine == "marginal" else None,
-            "it factorises sparse equations, which the CPU does", f"engine: structured, hybrid or pcg, or {ON_CPU}"),
+    *(GpuRule(name, _find_engine(name), kind.why_not_gpu, f"engine: structured, hybrid or pcg, or {ON_CPU}")
+      for name, kind in ENGINES.items() if not kind.gpu),
     GpuRule("correlated residuals",
             lambda a: "variances.residual.known" if a.design is not None and a.design.correlated else None,
             "correlated residuals need a factor of sparse equations, which the CPU makes", ON_CPU),

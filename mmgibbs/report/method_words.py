@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from mmgibbs.models.engine_kinds import ENGINES
 from mmgibbs.report.html_tables import counted, known, listed, number
 from mmgibbs.report.model_words import link_name
 from mmgibbs.results.relationships import describe_relationships
@@ -133,22 +134,16 @@ def polygenic_words(values: Sequence[str]) -> str:
     )
 
 
-ENGINES = {  # what each does, for readers who want breeding values; docs/explanation/engines.md says how
-    "serial": "draws the levels of all effects one after another",
-    "structured": "draws many levels at the same time",
-    "hybrid": "draws several blocks of the effects at the same time",
-    "marginal": "draws the variances first, without the effects, then all effects together",
-    "direct": "solves the mixed-model equations directly",
-    "pcg": "finds all effects together, by iterations that solve the mixed-model equations",
-}
+SOLVERS = {"direct": "solves the mixed-model equations directly"}  # beside the engines of an analysis
 
 
 def engine_words(record: dict) -> str:
     name = record.get("engine", "unknown")
+    does = ENGINES[name].words if name in ENGINES else SOLVERS.get(name, "see the documentation")
     why = record.get("engine_chosen_because") or ""
     if why.startswith("auto"):  # counts and milliseconds, which say nothing of the results
         why = "chosen by auto; run.json says why"
-    return f"{name}: {ENGINES.get(name, 'see the documentation')}" + (f" ({why})" if why else "")
+    return f"{name}: {does}" + (f" ({why})" if why else "")
 
 
 def interweaved_words(terms: Sequence[str]) -> str:

@@ -25,8 +25,8 @@ from mmgibbs.config.structures import Structure
 from mmgibbs.config.traits import Trait
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.traits import load_analysis
-from mmgibbs.engines.choice import ENGINES
 from mmgibbs.errors import ConfigError
+from mmgibbs.models.engine_kinds import ENGINES
 from mmgibbs.models.gpu_rules import GPU_RULES, Asked, find_gpu_refusals
 from mmgibbs.models.marker_priors import MARKER_PRIORS
 from mmgibbs.regressions.arrays import gpu

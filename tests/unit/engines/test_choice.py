@@ -9,15 +9,13 @@ from reference import models
 
 from mmgibbs.config.sampling import TOLERANCES, Sampler
 from mmgibbs.engines.base import Engine
-from mmgibbs.engines.choice import ENGINES, EngineChoice, engine_class
+from mmgibbs.engines.choice import EngineChoice, engine_class
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import KINDS
+from mmgibbs.models.engine_kinds import ENGINES
 from mmgibbs.models.gpu_rules import Asked, describe_gpu_refusal
-from mmgibbs.report import method_words
 
-DEVICES = [("cpu", name) for name in ENGINES] + [
-    ("gpu", name) for name, kind in ENGINES.items() if kind.gpu is not None
-]
+DEVICES = [("cpu", name) for name in ENGINES] + [("gpu", name) for name, kind in ENGINES.items() if kind.gpu]
 CLASSES = [engine_class(name, device) for device, name in DEVICES]
 OPERATIONS = [name for name, _ in inspect.getmembers(Engine, inspect.isfunction) if not name.startswith("_")]
 
@@ -41,20 +39,16 @@ def test_a_choice_builds_the_engine_of_that_name(name):
     assert engine.refuses(design) is None
 
 
-def test_other_lists_of_engines_agree():
-    """An analysis may name these and `auto`; the report has the same words for them."""
+def test_an_analysis_may_name_every_engine_and_auto():
     for name in (*ENGINES, "auto"):
         assert Sampler(engine=name).engine == name
     with pytest.raises(ValueError, match="engine"):
         Sampler(engine="turbo")
-    of_reml = {"direct"}  # what method: reml solves by, which no analysis names
-    named = {name: text for name, text in method_words.ENGINES.items() if name not in of_reml}
-    assert {name: kind.words for name, kind in ENGINES.items()} == named and of_reml <= set(method_words.ENGINES)
 
 
 def test_an_engine_without_a_gpu_is_refused_by_a_rule():
     for name, kind in ENGINES.items():
-        assert (describe_gpu_refusal(Asked("gibbs", name)) is None) == (kind.gpu is not None)
+        assert (describe_gpu_refusal(Asked("gibbs", name)) is None) == bool(kind.gpu)
     assert "needed engine: structured, hybrid or pcg" in describe_gpu_refusal(Asked("gibbs", "serial"))
 
 
