@@ -189,10 +189,17 @@ def _find_arguments(node: ast.AST, path: str) -> Iterator[ast.expr]:
         if node.exc.func.id in kinds and node.exc.args:
             yield node.exc.args[0]
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Rule" and len(node.args) > 2:
-        key, text = node.args[0], node.args[2]
-        if isinstance(key, ast.Constant) and isinstance(text, ast.Constant):
-            template = f"{key.value}: {text.value}".removeprefix(": ")  # of str.format
-            yield ast.parse(f"f{template!r}", mode="eval").body
+        template = f"{_write_template(node.args[0])}: {_write_template(node.args[2])}".removeprefix(": ")
+        yield ast.parse(f"f{template!r}", mode="eval").body
+
+
+def _write_template(node: ast.AST) -> str:
+    """The text of a rule for `str.format`, with the names of its values in braces."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    if isinstance(node, ast.JoinedStr):
+        return "".join(_write_template(value) for value in node.values)
+    return f"{{{ast.unparse(node.value if isinstance(node, ast.FormattedValue) else node)}}}"
 
 
 def _find_name(node: ast.AST) -> str:

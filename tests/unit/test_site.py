@@ -55,7 +55,7 @@ def test_the_page_of_messages_has_every_kind_and_names_values(kept):
     text = kept["reference/messages.md"]
     assert all(f"| `{kind}` |" in text for kind in ("ConfigError", "DataError", "ModelError", "PedigreeError"))
     assert "\n- sampler.stop.*place*: no parameter fits '*pattern*'; *known*\n" in text  # of an f-string
-    assert "cannot be combined with prior: *prior*; it belongs to bayes\\_r\n" in text  # of a rule
+    assert "- *key*: cannot be combined with prior: *prior*; it belongs to *names*\n" in text  # of a rule
     assert "; `--resume` continues it, `--overwrite` starts again" in text
     assert len(re.findall("^## ", text, re.MULTILINE)) > 10 and text.count("\n- ") > 500
 
