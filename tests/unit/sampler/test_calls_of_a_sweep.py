@@ -17,6 +17,7 @@ from mmgibbs.sampler.interweave import terms_to_interweave
 from mmgibbs.sampler.schedule import Schedule
 
 BUDGET = 150
+BUDGET_OF_DRAWN_LIABILITIES = 160  # given theta
 BUDGET_OF_LIABILITIES = 260  # of draws of all variances, locations and liabilities: each draw is worth several
 BURN_IN, WARM, SWEEPS, THIN = 20, 60, 200, 10
 
@@ -56,7 +57,7 @@ def calls_per_sweep(running):
     ("trait", "engine", "budget"),
     [
         ({}, "serial", BUDGET),
-        ({"type": "binary"}, "serial", BUDGET),
+        ({"type": "binary"}, "serial", BUDGET_OF_DRAWN_LIABILITIES),
         ({}, "marginal", BUDGET),
         ({"type": "binary"}, "marginal", BUDGET_OF_LIABILITIES),
     ],
