@@ -23,7 +23,6 @@ from mmgibbs.data.genotypes.file_format import GenotypeFile
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import ConfigError, DataError, option_name
 from mmgibbs.genotypes.relationship import Additive
-from mmgibbs.genotypes.store import BLOCK, dosages
 from mmgibbs.likelihood.restricted import Point
 from mmgibbs.models.labels import components, effect_label
 from mmgibbs.report.finished import Finished
@@ -50,26 +49,16 @@ class NewGenotypes(NamedTuple):
         if absent.size:
             of_mean = coded.scale[absent] * (coded.mean[absent] - coded.centre[absent])
             yield absent, np.repeat(of_mean[:, None], len(animals), axis=1)
-        order = np.argsort(row, kind="stable")
-        for begin in range(0, self.file.n_snps, BLOCK):
-            snps = order[slice(*np.searchsorted(row[order], [begin, begin + BLOCK]))]
-            if not snps.size:
-                continue
-            block = self.file.source.block(begin, min(begin + BLOCK, self.file.n_snps))
-            m = dosages(block[row[snps] - begin][:, animals]).astype(np.float64)
-            m = np.where(self.matched.turned[snps, None], 2 - m, m)
+        for snps, m in self.matched.read_copies(self.file, animals):
             m = np.where(np.isnan(m), coded.mean[snps, None], m)
             yield snps, coded.scale[snps, None] * (m - coded.centre[snps, None])
 
     def call_rates(self, animals: np.ndarray) -> np.ndarray:
         """(animals,) share of the SNPs of the run that are known."""
-        row, known = self.matched.row, np.zeros(len(animals))
-        for begin in range(0, self.file.n_snps, BLOCK):
-            rows = row[(row >= begin) & (row < begin + BLOCK)]
-            if rows.size:
-                block = self.file.source.block(begin, min(begin + BLOCK, self.file.n_snps))
-                known += (~np.isnan(dosages(block[rows - begin][:, animals]))).sum(axis=0)
-        return known / len(row)
+        known = np.zeros(len(animals))
+        for _, m in self.matched.read_copies(self.file, animals):
+            known += (~np.isnan(m)).sum(axis=0)
+        return known / len(self.matched.row)
 
 
 def has_genomic_terms(finished: Finished) -> bool:

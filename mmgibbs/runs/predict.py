@@ -33,7 +33,6 @@ from mmgibbs.data.genotypes.alleles import Counterparts, counterparts
 from mmgibbs.data.genotypes.file_format import GenotypeFile
 from mmgibbs.data.genotypes.imputed import J_OF_GENOTYPED
 from mmgibbs.errors import ConfigError, option_name
-from mmgibbs.genotypes.store import BLOCK, dosages
 from mmgibbs.machine.files import replaced_file
 from mmgibbs.machine.output_places import check_output_file, list_paths, list_run_inputs
 from mmgibbs.report.finished import Finished
@@ -289,14 +288,7 @@ def _values(effects: _Effects, file: GenotypeFile, matched: Counterparts, first:
     of_missing, squares_of_missing = of_genotype * effects.second_moments, of_genotype * squares
     unknown = np.tile(of_missing[absent].sum(axis=0), (n, 1))  # (n, T + totals) what missing genotypes add to PEV
     prior += squares_of_missing[absent].sum(axis=0)
-    order = np.argsort(matched.row, kind="stable")
-    for begin in range(0, file.n_snps, BLOCK):
-        rows = order[slice(*np.searchsorted(matched.row[order], [begin, begin + BLOCK]))]
-        if not rows.size:
-            continue
-        block = file.source.block(begin, min(begin + BLOCK, file.n_snps))
-        m = dosages(block[matched.row[rows] - begin, first:stop]).astype(np.float64)
-        m = np.where(matched.turned[rows, None], 2 - m, m)
+    for rows, m in matched.read_copies(file, slice(first, stop)):
         missing = np.isnan(m)
         known += (~missing).sum(axis=0)
         x = np.where(missing, effects.mean[rows, None], m) - effects.centre[rows, None]

@@ -7,6 +7,7 @@ strands, so that for them the strand is the user's to know.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ from mmgibbs.data.genotypes.file_format import GenotypeFile
 from mmgibbs.data.genotypes.snps import warn_of_respelled
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError, option_name
+from mmgibbs.genotypes.store import BLOCK, dosages
 from pedigree.tables import agreeing, counted, quoted
 
 UNKNOWN = ("0", ".", "")  # what files write for an allele that they do not know
@@ -29,6 +31,16 @@ class Counterparts:
     turned: np.ndarray  # (q,) bool: the file counts the other allele
     notes: tuple[str, ...]
     warnings: tuple[str, ...] = ()
+
+    def read_copies(self, file: GenotypeFile, animals: np.ndarray | slice) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield SNPs of the run, and their copies (SNPs, animals), block by block of the file; NaN: missing."""
+        order = np.argsort(self.row, kind="stable")
+        for begin in range(0, file.n_snps, BLOCK):
+            snps = order[slice(*np.searchsorted(self.row[order], [begin, begin + BLOCK]))]
+            if snps.size:
+                block = file.source.block(begin, min(begin + BLOCK, file.n_snps))
+                copies = dosages(block[self.row[snps] - begin][:, animals]).astype(np.float64)
+                yield snps, np.where(self.turned[snps, None], 2 - copies, copies)
 
 
 def counterparts(snps: pl.DataFrame, every: int, file: GenotypeFile, mapped: bool) -> Counterparts:
