@@ -14,9 +14,6 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.models.relationships.base import Relationship
-from mmgibbs.models.relationships.identity import Identity
-from mmgibbs.models.relationships.pedigree import Pedigree
-from mmgibbs.models.relationships.user_inverse import SparseInverse
 
 
 def described(kind: Relationship | type[Relationship]) -> dict[str, Any]:
@@ -26,14 +23,9 @@ def described(kind: Relationship | type[Relationship]) -> dict[str, Any]:
 
 
 def describe_relationships(record: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Random term -> its description. Runs of earlier versions have the analysis alone: two words, or a path."""
-    earlier = {"identity": described(Identity), "pedigree": described(Pedigree)}
-    descriptions = {}
-    for name, random in (record.get("analysis", {}).get("model", {}).get("random") or {}).items():
-        written = str(random.get("relationship", "identity"))
-        of_file = described(SparseInverse) | {"sentence": f"related by {written}"}
-        descriptions[name] = record.get("relationships", {}).get(name) or earlier.get(written, of_file)
-    return descriptions
+    """Random term -> its description, in the order of the analysis."""
+    random = record.get("analysis", {}).get("model", {}).get("random") or {}
+    return {name: record["relationships"][name] for name in random}
 
 
 _ELEMENT = re.compile(r"^(?P<term>.*?)\.(?P<of>effect_)?(?P<what>var|cov|corr)\[(?P<labels>.*)\]$", re.DOTALL)

@@ -8,7 +8,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from mmgibbs.models.relationships.identity import Identity
+from mmgibbs.models.relationships.pedigree import Pedigree
+from mmgibbs.models.relationships.user_inverse import SparseInverse
 from mmgibbs.posterior.summary import LevelDraws, summary_table, write_draws
+from mmgibbs.results.relationships import described
 from mmgibbs.results.tables import SOLUTION_COLUMNS, summary_frame
 
 TRAITS = ("birth", "weaning")
@@ -45,12 +49,23 @@ def analysis() -> dict:
     }
 
 
+def describe_random(analysis: dict) -> dict[str, dict]:
+    """Random term -> its relationships, as run.json has them: independent, by the pedigree, or by a file."""
+    kinds, described_by_term = {"identity": Identity, "pedigree": Pedigree}, {}
+    for name, random in (analysis.get("model", {}).get("random") or {}).items():
+        written = str(random.get("relationship", "identity"))
+        of_file = described(SparseInverse) | {"sentence": f"related by {written}"}
+        described_by_term[name] = described(kinds[written]) if written in kinds else of_file
+    return described_by_term
+
+
 def record(**more) -> dict:
+    more = {"analysis": analysis()} | more
     return {
         "name": "calves",
         "finished": "2026-01-02T03:04:05+00:00",
         "versions": {"python": "3.11.7", "mmgibbs": "0.1.0"},
-        "analysis": analysis(),
+        "relationships": describe_random(more["analysis"]),
         "seed": 9,
         "inbreeding": "account",
         "data": {

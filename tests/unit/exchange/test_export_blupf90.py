@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import polars as pl
 import pytest
+from helpers.finished_run import describe_random
 from helpers.renumf90_cases import CASES, by_hand
 from helpers.renumf90_cases import write_files as renumf90_files
 from helpers.small_analysis import command, write_files
@@ -174,7 +175,8 @@ def test_coefficients_of_a_random_regression_go_before_traits():
     named = lambda a, b: f"genetic.var[{a}]" if a == b else f"genetic.cov[{a},{b}]"
     draws = {named(*pair): np.full((1, 1), v) for pair, v in value.items()}
     draws |= {"residual.var[y1]": np.ones((1, 1)), "residual.var[y2]": np.ones((1, 1))}
-    finished = Finished(directory=None, record={"analysis": analysis}, summary=None, solutions=solutions, draws=draws)
+    record = {"analysis": analysis, "relationships": describe_random(analysis)}
+    finished = Finished(directory=None, record=record, summary=None, solutions=solutions, draws=draws)
     (term,) = numbered_terms(finished)
     assert term.effects == [1, 2, 1, 2] and term.traits == [1, 1, 2, 2]
     genetic, _ = covariance_components([term], finished)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from helpers.finished_run import describe_random
 
 from mmgibbs.posterior.variance_shares import DAM_COLUMNS, SIRE_COLUMNS
 from mmgibbs.report import plots
@@ -31,7 +32,9 @@ def run(
         "litter": {"relationship": "identity", "level": "litter", "traits": ["weight"]},
     }
     analysis = {"traits": {name: {} for name in traits}, "model": {"random": random, "markers": markers or {}}}
-    return Finished(Path("."), {"analysis": analysis}, pl.DataFrame(), draws=dict(draws))
+    return Finished(
+        Path("."), {"analysis": analysis, "relationships": describe_random(analysis)}, pl.DataFrame(), draws=dict(draws)
+    )
 
 
 def curves(of):
@@ -97,7 +100,7 @@ def test_heritability_needs_the_sum_of_one_trait():
     assert [heading for heading, *_ in found["figures"]] == ["Genetic variance along age"]
     of = run({**DRAWS, "chips.var[weight]": DRAWS["litter.var[weight]"]})
     of.record["analysis"]["model"]["random"]["chips"] = {"relationship": "genomic", "level": "animal"}
-    of.record["relationships"] = {"chips": {"symbol": "G", "related": True}}
+    of.record["relationships"] |= {"chips": {"symbol": "G", "related": True}}
     assert [heading for heading, *_ in curves(of)[0]["figures"]] == ["Genetic variance along age"]
     (found,) = curves(run(traits=("weight", "length"), markers={"snps": {"traits": ["length"]}}))
     assert len(found["figures"]) == 2

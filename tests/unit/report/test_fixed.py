@@ -4,6 +4,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from helpers.finished_run import describe_random
 
 from mmgibbs.data.levels import natural_order
 from mmgibbs.report import plots
@@ -96,7 +97,7 @@ def test_random_unknown_parent_groups_are_no_fixed_effects(effect, title, said):
     terms, effects = ["herd"] * 2 + ["genetic"] * 3, ["", "", "group", "group", ""]
     frame = frame.with_columns(term=pl.Series(terms), effect=pl.Series(effects))
     analysis = {"data": {"groups": {"effect": effect}}, "model": {"random": {"genetic": {"relationship": "pedigree"}}}}
-    run = Finished(Path("."), {"analysis": analysis}, pl.DataFrame(), frame)
+    run = Finished(Path("."), {"analysis": analysis, "relationships": describe_random(analysis)}, pl.DataFrame(), frame)
     herd, groups = fixed_effects(run)
     assert (herd.caption, groups.caption) == ("herd", "genetic: unknown-parent groups")
     assert len(herd.rows) == len(groups.rows) == 2

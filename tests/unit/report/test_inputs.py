@@ -2,6 +2,7 @@
 
 import polars as pl
 import pytest
+from helpers.finished_run import describe_random
 
 from mmgibbs.config.fields import plain
 from mmgibbs.config.relationships import KINDS as OF_TERMS
@@ -62,7 +63,7 @@ def test_every_file_has_its_name_and_rows():
         "File of chosen SNPs": "groups.csv",
         "Candidate file": "young.txt, 7 candidates",
     }
-    shown = dict(facts(record)[0][1])
+    shown = dict(facts(record | {"relationships": describe_random(record["analysis"])})[0][1])
     assert shown["Relationship file"] == "kinship.txt, 50 levels" and shown["Phenotype file"].startswith("records.csv")
     assert not any("/farm" in text or "C:" in text for text in shown.values())
 

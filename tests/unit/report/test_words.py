@@ -1,6 +1,7 @@
 """Words for what was run."""
 
 import pytest
+from helpers.finished_run import describe_random
 
 from mmgibbs.models.engine_kinds import ENGINES
 from mmgibbs.report.figure_words import chosen_words, key_of_figures
@@ -139,16 +140,15 @@ def test_unknown_parent_groups_are_levels_of_their_term(effect, n, words):
     random = {"animal": {"relationship": "pedigree"}, "litter": {"relationship": "identity"}}
     data = {"groups": {"column": "origin", "effect": effect} if effect else None}
     analysis = {"traits": {"milk": {}}, "model": {"random": random}, "data": data}
-    rows = model_table({"analysis": analysis, "data": {"groups": n}}).rows
+    rows = model_table({"analysis": analysis, "relationships": describe_random(analysis), "data": {"groups": n}}).rows
     assert rows[0][1].endswith(f"; {words}") and rows[1][1].endswith("; independent levels")
 
 
 @pytest.mark.parametrize("path", ["/home/anna/lines/kinship.txt", r"C:\lines\kinship.txt", "kinship.txt"])
-@pytest.mark.parametrize("described", [True, False])  # a folder of an older version has the analysis alone
-def test_a_relationship_file_is_named_without_its_folder(path, described):
+def test_a_relationship_file_is_named_without_its_folder(path):
     analysis = {"traits": {"yield": {}}, "model": {"random": {"line": {"relationship": path, "level": "line"}}}}
     kind = {"symbol": "K", "related": True, "of_pedigree": False, "sentence": f"related by {path}"}
-    record = {"analysis": analysis} | ({"relationships": {"line": kind}} if described else {})
+    record = {"analysis": analysis, "relationships": {"line": kind}}
     assert model_table(record).rows[0][1] == "random effect of line; related by kinship.txt"
 
 

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+from helpers.finished_run import describe_random
 from helpers.shared_runs import shared_run
 
 from mmgibbs.data.covariates import legendre
@@ -28,7 +29,8 @@ def record(legendre_of=None):
         "genetic": {"relationship": "pedigree", "effects": {"rr": rr | {"traits": ["weight"]}}},
         "litter": {"relationship": "identity", "level": "litter", "traits": ["weight"]},
     }
-    return {"analysis": {"traits": {"weight": {}}, "model": {"random": random, "markers": {}}}}
+    analysis = {"traits": {"weight": {}}, "model": {"random": random, "markers": {}}}
+    return {"analysis": analysis, "relationships": describe_random(analysis)}
 
 
 def test_every_point_has_the_moments_of_its_draws():
@@ -53,7 +55,7 @@ def test_every_point_has_the_moments_of_its_draws():
 def test_a_curve_needs_no_relationship():
     """Random regressions of levels that are independent, and of a term with two curves."""
     of = record()
-    of["analysis"]["model"]["random"]["genetic"]["relationship"] = "identity"
+    of["relationships"]["genetic"] = of["relationships"]["litter"]
     found = curves_frame(of, DRAWS).filter(quantity="variance")
     assert found.height == POINTS and found.equals(curves_frame(record(), DRAWS).filter(quantity="variance"))
 

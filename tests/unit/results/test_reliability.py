@@ -5,6 +5,7 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+from helpers.finished_run import describe_random
 
 import mmgibbs
 from mmgibbs.cli import main
@@ -29,7 +30,8 @@ def test_all_that_are_below_zero_are_counted_once_one_is_shown_so():
 
 
 def test_breeding_values_alone_are_counted():
-    record = {"analysis": {"model": {"random": {"genetic": {"relationship": "pedigree"}, "litter": {}}}}}
+    analysis = {"model": {"random": {"genetic": {"relationship": "pedigree"}, "litter": {}}}}
+    record = {"analysis": analysis, "relationships": describe_random(analysis)}
     rows = [("genetic", "", -0.1), ("litter", "", -0.2), ("snps", "gebv", -0.3), ("genetic+snps", "total", 0.5)]
     frame = pl.DataFrame(rows, schema=["term", "effect", "reliability"], orient="row")
     found = negative_reliabilities(frame, record)
