@@ -55,16 +55,18 @@ class Length(NamedTuple):
 
 def uniforms(case, length, seed=1):
     """(sets, m) values that should be uniform. case: draw(rng) -> (truth (m,), records); sample(records, length, key)
-    -> (draws, m); within(draws) -> (draws,) bool, those that the bounded prior allows.
+    -> (draws, m); within(draws) -> (draws,) bool, those that the bounded prior allows. A set without such draws gives
+    uniform values, whatever the sampler does: most sets must have some.
     """
-    rng, out = np.random.default_rng(seed), []
+    rng, out, n_empty = np.random.default_rng(seed), [], 0
     for i in range(length.sets):
         truth, records = case.draw(rng)
         draws = np.array(case.sample(records, length, (seed, i)))
         draws = draws[case.within(draws)]
-        assert len(draws), "without draws any value would do"
+        n_empty += len(draws) == 0
         below, ties = np.sum(draws < truth, axis=0), np.sum(draws == truth, axis=0)  # 0 in both
         out.append((below + rng.uniform(size=truth.size) * (ties + 1)) / (len(draws) + 1))
+    assert n_empty <= length.sets // 4, f"{n_empty} of {length.sets} data sets have no draws"
     return np.array(out)
 
 
