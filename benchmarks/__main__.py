@@ -18,8 +18,8 @@ import argparse
 import sys
 from importlib import import_module
 
-from mmgibbs.bench.command import JSON_HELP, show_figures
 from mmgibbs.errors import MmgibbsError, as_a_command
+from mmgibbs.runs.bench.command import JSON_HELP, show_figures
 
 _SIZES = (
     "systems of 5.1 M (small), 28.3 M (medium) and 51.4 M (large) equations, as on a poster of Golden, Lupo & Garrick, "

@@ -20,7 +20,7 @@ from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.base import HostState, Key, refuse_singular
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.machine.intrinsics import prefetch
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 CHUNK = 256  # levels whose normals are drawn together
 AHEAD = np.uint64(256)  # elements: how early the x of later rows is asked for

@@ -18,7 +18,7 @@ import numpy as np
 from helpers.support import shared_data
 from published.test_genomic_relationships import BLUP, extract_laboratory, laboratory_data, solved
 
-from mmgibbs.bench.command import print_table
+from mmgibbs.runs.bench.command import print_table
 
 
 def main() -> None:

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmgibbs.bench.evaluation import timed_steps
 from mmgibbs.engines.base import Engine
 from mmgibbs.models.covariance import CovarianceModel, blocks_recorded_together, full_block
 from mmgibbs.models.design import Design
 from mmgibbs.models.residual import ResidualModel
 from mmgibbs.posterior.diagnostics import diagnose
 from mmgibbs.posterior.draw_names import matrix_name
+from mmgibbs.runs.bench.evaluation import timed_steps
 from mmgibbs.sampler.chain import sample_chain
 from mmgibbs.sampler.interweave import terms_to_interweave
 from mmgibbs.sampler.mixed_model import MixedModel

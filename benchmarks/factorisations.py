@@ -20,16 +20,16 @@ from helpers.shared_cases import CASES, analysis
 from helpers.support import ROOT
 from scipy.sparse import csc_array, csc_matrix, csr_array, triu
 
-from mmgibbs.bench.command import print_table
 from mmgibbs.build.assemble import assemble
-from mmgibbs.cholesky.columns import analyse_columns
-from mmgibbs.cholesky.elimination import eliminate
-from mmgibbs.cholesky.factor import Factor, analyse
-from mmgibbs.cholesky.supernodes import analyse_supernodes
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
+from mmgibbs.likelihood.cholesky.columns import analyse_columns
+from mmgibbs.likelihood.cholesky.elimination import eliminate
+from mmgibbs.likelihood.cholesky.factor import Factor, analyse
+from mmgibbs.likelihood.cholesky.supernodes import analyse_supernodes
 from mmgibbs.likelihood.coefficients import coefficients
 from mmgibbs.models.covariance import CovarianceModel
+from mmgibbs.runs.bench.command import print_table
 
 
 def equations(name: str, folder: Path) -> csr_array:

@@ -98,9 +98,9 @@ def low_heritability(n_animals=6000, h2=0.05):
     from mmgibbs.models.design import Design
     from mmgibbs.models.relationships.pedigree import Pedigree
     from mmgibbs.models.terms import Effect, Levels, Related, Term
+    from mmgibbs.pedigree.inbreeding import inbreeding
+    from mmgibbs.pedigree.relationship import mendelian_variance, relatives
     from mmgibbs.sampler.mixed_model import MixedModel
-    from pedigree.inbreeding import inbreeding
-    from pedigree.relationship import mendelian_variance, relatives
 
     rng = np.random.default_rng(5)
     sire, dam = np.full(n_animals, -1, np.int32), np.full(n_animals, -1, np.int32)

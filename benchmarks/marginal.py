@@ -18,7 +18,6 @@ import numpy as np
 from helpers.shared_cases import CASES, analysis
 from helpers.support import ROOT
 
-from mmgibbs.bench.command import print_table
 from mmgibbs.build.assemble import assemble
 from mmgibbs.build.engine import choose_engine
 from mmgibbs.config import load_config
@@ -26,6 +25,7 @@ from mmgibbs.data.prepare import prepare
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.posterior.diagnostics import diagnose
+from mmgibbs.runs.bench.command import print_table
 from mmgibbs.sampler.chain import Chain
 from mmgibbs.sampler.interweave import terms_to_interweave
 from mmgibbs.sampler.schedule import Schedule

@@ -25,7 +25,7 @@ STEPS = {
     "pydantic, the classes of the analysis file": "import mmgibbs.config",
     "modules of this program": "import mmgibbs.runs.run, mmgibbs.runs.mixed_model_input",
     "compiler and run time of Numba, once a kernel is called": (
-        "from pedigree.inbreeding import inbreeding; inbreeding(*numpy.full((2, 1), -1, numpy.int32))"
+        "from mmgibbs.pedigree.inbreeding import inbreeding; inbreeding(*numpy.full((2, 1), -1, numpy.int32))"
     ),
     "threads of Polars, once a table is read": "polars.read_csv(b'a,b\\n1,2\\n')",
     "h5py, h5netcdf: draws.nc": "import h5netcdf",

@@ -19,13 +19,13 @@ from helpers.support import ROOT
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
-from mmgibbs.bench.command import print_table
 from mmgibbs.build.assemble import assemble
-from mmgibbs.cholesky.elimination import column_counts, eliminate, elimination_tree, permute
-from mmgibbs.cholesky.ordering import minimum_degree
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
+from mmgibbs.likelihood.cholesky.elimination import column_counts, eliminate, elimination_tree, permute
+from mmgibbs.likelihood.cholesky.ordering import minimum_degree
 from mmgibbs.likelihood.coefficients import coefficients
+from mmgibbs.runs.bench.command import print_table
 
 SMALLEST = 60
 DENSE = 10  # times sqrt(n) neighbours, from which an equation comes last

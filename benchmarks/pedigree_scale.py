@@ -51,7 +51,7 @@ def write(file: Path, animals: int, years: int, seed: int) -> None:
     import numpy as np
     import polars as pl
 
-    from pedigree.simulate import Population, simulate_pedigree
+    from mmgibbs.pedigree.simulate import Population, simulate_pedigree
 
     start = time.perf_counter()
     p = simulate_pedigree(animals, seed, Population(years=years))
@@ -77,10 +77,10 @@ def measure(file: Path, json_file: Path | None) -> None:
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     import polars as pl
 
-    import pedigree.read as reader
-    from pedigree.inbreeding import inbreeding
-    from pedigree.relationship import relatives
-    from pedigree.tables import Table
+    import mmgibbs.pedigree.read as reader
+    from mmgibbs.pedigree.inbreeding import inbreeding
+    from mmgibbs.pedigree.relationship import relatives
+    from mmgibbs.pedigree.tables import Table
 
     small = pl.DataFrame({"id": ["a", "b", "c"], "sire": ["b", None, None], "dam": ["c", None, None]})
     with tempfile.TemporaryDirectory() as folder:

@@ -18,13 +18,13 @@ from mmgibbs.draws.elementary import log
 from mmgibbs.draws.exponential import exponential
 from mmgibbs.draws.normal import normal
 from mmgibbs.draws.purpose import REGRESSION_ACCEPT, REGRESSION_MOMENTUM, stream
+from mmgibbs.pedigree.kernels import kernel
 from mmgibbs.regressions.arrays.base import Host
 from mmgibbs.regressions.hierarchical.grouped import Groups
 from mmgibbs.regressions.hierarchical.likelihood import bounded_exp, linear_predictor
 from mmgibbs.regressions.hierarchical.slice import HierarchicalSliceOptions, HierarchicalSliceSampler
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData
-from pedigree.kernels import kernel
 
 PUBLISHED = "2 s serial, 20 ms GTX 580 a block"
 PROPOSAL, ACCEPT = stream(REGRESSION_MOMENTUM, 0), stream(REGRESSION_ACCEPT, 0)

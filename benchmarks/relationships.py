@@ -39,10 +39,10 @@ from mmgibbs.models.relationships.inverse import invert
 from mmgibbs.models.relationships.pedigree import Pedigree
 from mmgibbs.models.relationships.single_step import SingleStep
 from mmgibbs.models.terms import Effect, Flat, Levels, Related, Term
+from mmgibbs.pedigree.partitioned import SubsetInverse, inverse_among
+from mmgibbs.pedigree.relationship import Relatives
+from mmgibbs.pedigree.relationship_products import relationship_block
 from mmgibbs.simulation.simulate import beef_design, simulate_beef
-from pedigree.partitioned import SubsetInverse, inverse_among
-from pedigree.relationship import Relatives
-from pedigree.relationship_products import relationship_block
 
 BLEND = 0.05
 TOLERANCE = 1e-10

@@ -22,7 +22,7 @@ from mmgibbs.equations.partition import Block, Partition
 from mmgibbs.equations.records import compute_term_rhs
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.models.design import Design
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 HELD = np.uint32(0xFFFFFFFF)  # no row: set to 0
 ZERO, ONE = np.uint64(0), np.uint64(1)

@@ -17,7 +17,7 @@ import polars as pl
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))  # the repository's own packages, installed or not
 
-from pedigree.simulate import Population, simulate_pedigree  # noqa: E402
+from mmgibbs.pedigree.simulate import Population, simulate_pedigree  # noqa: E402
 
 SEED = 7
 

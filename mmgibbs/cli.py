@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import mmgibbs
 from mmgibbs.errors import Stopped, as_a_command
 from mmgibbs.options import BAD_INPUT, COLUMNS
-from pedigree.errors import PedigreeError, TableError
+from mmgibbs.pedigree.errors import PedigreeError, TableError
 
 DONE, BUG, STOPPED, PIPE_CLOSED = 0, 1, 130, 141
 _KEY = re.compile(r"[^\W\d][\w.\- ]*=(?!.*\.ya?ml$)")  # KEY=VALUE, no analysis file in a folder h2=0.3
@@ -71,7 +71,7 @@ _COMMANDS = {
         "  mmgibbs figures runs/beef --only 'genetic-trend-*' --only 'posterior-density-of-h2-*'",
     ),
     "compare": Command(
-        "comparison.command",
+        "report.comparison.command",
         "compare two runs, or the solutions of two programs: correlations, ranks, largest differences",
         "mmgibbs compare runs/beef runs/beef-ignored\n"
         "  mmgibbs compare runs/beef blupf90/solutions --output comparison",
@@ -98,7 +98,7 @@ _COMMANDS = {
         "mmgibbs finemap runs/gblup-gwas",
     ),
     "contributions": Command(
-        "contributions.command",
+        "population.contributions.command",
         "plan matings: optimum contributions of candidates at a limit of coancestry, and who is mated with whom",
         "mmgibbs contributions runs/beef candidates.csv --matings 200 --max-females 1\n"
         "  mmgibbs contributions runs/beef candidates.csv --matings 200 --index milk=1,fertility=0.5 --rate 0.005",
@@ -116,7 +116,7 @@ _COMMANDS = {
         "  mmgibbs simulate data/chips --animals 20000 --snps 50000 --qtl 300",
     ),
     "bench": Command(
-        "bench.command",
+        "runs.bench.command",
         "measure sweeps per second and memory on this machine",
         "mmgibbs bench evaluation configs/beef.yaml --sweeps 1000",
     ),

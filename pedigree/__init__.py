@@ -1,7 +1,9 @@
-"""Pedigrees: reading and checking, inbreeding, the relationship matrix and its inverse. Knows nothing of mmgibbs.
+"""Pedigrees: reading and checking, inbreeding, the relationship matrix and its inverse.
 
-Names are imported when first used, so that `pedigree.relationship` and `pedigree.inbreeding` need NumPy and Numba only.
-(`from pedigree.inbreeding import inbreeding` is the function; `pedigree.inbreeding` is the module.)
+Knows nothing of the rest of mmgibbs.
+Names are imported when first used, so that `mmgibbs.pedigree.relationship` and `mmgibbs.pedigree.inbreeding` need NumPy
+and Numba only. (`from mmgibbs.pedigree.inbreeding import inbreeding` is the function; `mmgibbs.pedigree.inbreeding` is
+the module.)
 """
 
 from importlib import import_module
@@ -31,5 +33,5 @@ __all__ = list(_HOME)
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
-        raise AttributeError(f"module 'pedigree' has no attribute '{name}'")
-    return getattr(import_module(f"pedigree.{_HOME[name]}"), name)
+        raise AttributeError(f"module 'mmgibbs.pedigree' has no attribute '{name}'")
+    return getattr(import_module(f"mmgibbs.pedigree.{_HOME[name]}"), name)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 
 def equivalent_generations(sire: np.ndarray, dam: np.ndarray) -> np.ndarray:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from pedigree.columns import PedigreeColumns
-from pedigree.problems import MAX_ROWS_LISTED, Problems, list_rows
-from pedigree.spelling import are_unknown_codes
-from pedigree.tables import Table, counted, quoted
+from mmgibbs.pedigree.columns import PedigreeColumns
+from mmgibbs.pedigree.problems import MAX_ROWS_LISTED, Problems, list_rows
+from mmgibbs.pedigree.spelling import are_unknown_codes
+from mmgibbs.pedigree.tables import Table, counted, quoted
 
 
 def read_births(

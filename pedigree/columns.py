@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from pedigree.errors import PedigreeError, TableError, UnknownColumns
-from pedigree.spelling import are_unknown_codes, normal_forms
-from pedigree.tables import Separator, Source, Table, counted, open_table, quoted
+from mmgibbs.pedigree.errors import PedigreeError, TableError, UnknownColumns
+from mmgibbs.pedigree.spelling import are_unknown_codes, normal_forms
+from mmgibbs.pedigree.tables import Separator, Source, Table, counted, open_table, quoted
 
 _ROLES = ("id", "sire", "dam", "birth")
 _SHOWN = 8  # columns named one by one

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pedigree.kernels import kernel
-from pedigree.partitioned import drop_groups, partitioned, restricted
-from pedigree.relationship import Relatives
+from mmgibbs.pedigree.kernels import kernel
+from mmgibbs.pedigree.partitioned import drop_groups, partitioned, restricted
+from mmgibbs.pedigree.relationship import Relatives
 
 
 class ConditionalMeans:

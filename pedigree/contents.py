@@ -8,8 +8,8 @@ import re
 import zlib
 from pathlib import Path
 
-from pedigree.errors import TableError
-from pedigree.messages import quoted
+from mmgibbs.pedigree.errors import TableError
+from mmgibbs.pedigree.messages import quoted
 
 UTF8 = "utf-8"  # of tables whose encoding no argument and no key states
 ENCODING = "the encoding of the file"  # what messages call the argument `encoding`

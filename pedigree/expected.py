@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pedigree.partitioned import COLUMNS, partitioned, restricted
-from pedigree.relationship import Relatives
+from mmgibbs.pedigree.partitioned import COLUMNS, partitioned, restricted
+from mmgibbs.pedigree.relationship import Relatives
 
 
 class ConditionalExpectation:

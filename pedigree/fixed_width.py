@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from pedigree.errors import TableError
+from mmgibbs.pedigree.errors import TableError
 
 
 def split_lines(content: bytes, widths: Sequence[int], name: str) -> tuple[pl.DataFrame, np.ndarray]:

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 
-from pedigree.columns import choose_columns
-from pedigree.read import Pedigree
-from pedigree.tables import Separator, Source
+from mmgibbs.pedigree.columns import choose_columns
+from mmgibbs.pedigree.read import Pedigree
+from mmgibbs.pedigree.tables import Separator, Source
 
 _NAMES = "group upg upgroup geneticgroup unknownparentgroup phantomgroup parentgroup gg origin mf metafounder".split()
 _MAX_GROUPS, _MIN_ANIMALS_OF_GROUP = 500, 2

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pedigree.errors import PedigreeError
-from pedigree.recode import IdIndex
-from pedigree.spelling import are_unknown_codes
-from pedigree.tables import Table, counted, quoted
+from mmgibbs.pedigree.errors import PedigreeError
+from mmgibbs.pedigree.recode import IdIndex
+from mmgibbs.pedigree.spelling import are_unknown_codes
+from mmgibbs.pedigree.tables import Table, counted, quoted
 
 GROUP_PARENTS = "the names of groups among the parents"  # what messages call `ParentGroups.parents`
 _SHOWN = 3  # names listed one by one

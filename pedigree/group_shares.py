@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 GROUPS_AT_ONCE = 16  # columns of Q that are in memory where only sums of them are wanted
 

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pedigree.errors import PedigreeError
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.errors import PedigreeError
+from mmgibbs.pedigree.kernels import kernel
 
 # A parent and the state of the pass at hand in 16 bytes: `share` is u_j or, where that is not known, one of two
 # marks. Founders that are no ancestors of the sire at hand have share 0.

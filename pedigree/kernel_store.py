@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 PREFIX = "mmgibbs-kernels-"
-PACKAGES = ("mmgibbs", "pedigree")
+FOLDERS = ("mmgibbs", "mmgibbs/pedigree")  # the second is a link in a checkout, which rglob does not follow
 MIN_FREE_BYTES = 64 << 20  # of a folder that kernels are written to
 SAVE_SECONDS = 10.0  # that `save` waits for another process that saves
 FIRST_RUN_SECONDS = 180.0  # that a first run waits for another first run, which compiles the same kernels
@@ -218,7 +218,7 @@ def kernel_store() -> KernelStore:
     """The store of this process, with the kernels of these sources."""
     import numba
 
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     python = f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')}"
     store = KernelStore(
         f"{PREFIX}{digest(root, f'{python} {numba.__version__}')}", _folders(getattr(numba.config, "CACHE_DIR", ""))
@@ -253,17 +253,15 @@ def digest(root: Path, versions: str = "") -> str:
     return sources.hexdigest()[:12]
 
 
-_KERNELS = re.compile(rb"^\s*(?:from|import) (?:numba|pedigree\.kernels)\b", re.MULTILINE)
-_IMPORTS = re.compile(
-    rf"^\s*(?:from|import) ((?:{'|'.join(PACKAGES)})[.\w]*)(?: import (\([^)]*\)|.*))?$", re.MULTILINE
-)
+_KERNELS = re.compile(rb"^\s*(?:from|import) (?:numba|mmgibbs\.pedigree\.kernels)\b", re.MULTILINE)
+_IMPORTS = re.compile(r"^\s*(?:from|import) (mmgibbs[.\w]*)(?: import (\([^)]*\)|.*))?$", re.MULTILINE)
 
 
 def sources_of_kernels(root: Path) -> dict[str, bytes]:
     """Module -> content, of the modules that have kernels and those that they import, directly or not."""
     modules = {}
-    for package in PACKAGES:
-        for path in (root / package).rglob("*.py"):
+    for folder in FOLDERS:
+        for path in (root / folder).rglob("*.py"):
             name = ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
             modules[name] = path.read_bytes()
     sources: dict[str, bytes] = {}

@@ -35,7 +35,7 @@ from typing import Any
 
 from numba import config, njit
 
-from pedigree.kernel_store import kernel_store
+from mmgibbs.pedigree.kernel_store import kernel_store
 
 OPTIONS: dict[str, Any] = dict(nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 

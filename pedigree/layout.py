@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pedigree.messages import counted, quoted
-from pedigree.scan import Scan
+from mmgibbs.pedigree.messages import counted, quoted
+from mmgibbs.pedigree.scan import Scan
 
 WHITESPACE = " "  # as a separator: any run of blanks and tabs
 _COMMON_SEPARATORS = ("\t", ",", ";", "|")

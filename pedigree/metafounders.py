@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from pedigree.errors import PedigreeError
-from pedigree.group_shares import group_composition
-from pedigree.inbreeding import inbreeding_with_metafounders
-from pedigree.partitioned import COLUMNS, inverse_among, restricted
-from pedigree.relationship import Relatives, relatives
-from pedigree.relationship_products import a_times_relatives, relationship_block
+from mmgibbs.pedigree.errors import PedigreeError
+from mmgibbs.pedigree.group_shares import group_composition
+from mmgibbs.pedigree.inbreeding import inbreeding_with_metafounders
+from mmgibbs.pedigree.partitioned import COLUMNS, inverse_among, restricted
+from mmgibbs.pedigree.relationship import Relatives, relatives
+from mmgibbs.pedigree.relationship_products import a_times_relatives, relationship_block
 
 
 def metafounder_relatives(sire: np.ndarray, dam: np.ndarray, gamma: np.ndarray) -> Relatives:

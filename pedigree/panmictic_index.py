@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pedigree.inbreeding import checked_codes
-from pedigree.relationship_products import with_ancestors
+from mmgibbs.pedigree.inbreeding import checked_codes
+from mmgibbs.pedigree.relationship_products import with_ancestors
 
 HIGHEST_F = 1.0 - 1e-6  # up to which 1 - F has nine digits or more
 

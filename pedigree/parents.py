@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from pedigree.errors import PedigreeError
-from pedigree.group_names import find_group_names, match_groups, question_groups
-from pedigree.problems import Problems
-from pedigree.recode import IdIndex
-from pedigree.spelling import are_unknown_codes, find_respelled, find_similar, normal_forms
-from pedigree.tables import Table, agreeing, counted, quoted
+from mmgibbs.pedigree.errors import PedigreeError
+from mmgibbs.pedigree.group_names import find_group_names, match_groups, question_groups
+from mmgibbs.pedigree.problems import Problems
+from mmgibbs.pedigree.recode import IdIndex
+from mmgibbs.pedigree.spelling import are_unknown_codes, find_respelled, find_similar, normal_forms
+from mmgibbs.pedigree.tables import Table, agreeing, counted, quoted
 
 UNKNOWN_VALUES = "the values for an unknown parent"  # what messages call the argument `unknown`
 _SHOWN = 3  # ids named one by one

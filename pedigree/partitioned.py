@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from pedigree.relationship import Relatives, a_inverse_csr, mendelian_variance, relatives
-from pedigree.relationship_products import with_ancestors
+from mmgibbs.pedigree.relationship import Relatives, a_inverse_csr, mendelian_variance, relatives
+from mmgibbs.pedigree.relationship_products import with_ancestors
 
 COLUMNS = 64  # right-hand sides at once
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import polars as pl
 
-from pedigree.births import read_births
-from pedigree.columns import PedigreeColumns, choose_columns
-from pedigree.errors import PedigreeError, UnknownColumns
-from pedigree.group_names import GROUP_PARENTS, GroupsInParents, take_groups
-from pedigree.groups import group_codes
-from pedigree.parents import find_rows, place_parents, question_codes_as_ids, question_founders
-from pedigree.problems import Problems
-from pedigree.recode import IdIndex, parents_first_order, recode
-from pedigree.row_checks import (
+from mmgibbs.pedigree.births import read_births
+from mmgibbs.pedigree.columns import PedigreeColumns, choose_columns
+from mmgibbs.pedigree.errors import PedigreeError, UnknownColumns
+from mmgibbs.pedigree.group_names import GROUP_PARENTS, GroupsInParents, take_groups
+from mmgibbs.pedigree.groups import group_codes
+from mmgibbs.pedigree.parents import find_rows, place_parents, question_codes_as_ids, question_founders
+from mmgibbs.pedigree.problems import Problems
+from mmgibbs.pedigree.recode import IdIndex, parents_first_order, recode
+from mmgibbs.pedigree.row_checks import (
     cut_loops,
     question_alike,
     question_columns,
@@ -26,8 +26,8 @@ from pedigree.row_checks import (
     refuse_own_parents,
     take_rows,
 )
-from pedigree.spelling import are_unknown_codes, normal_forms
-from pedigree.tables import Separator, Source, Table, agreeing, counted, quoted
+from mmgibbs.pedigree.spelling import are_unknown_codes, normal_forms
+from mmgibbs.pedigree.tables import Separator, Source, Table, agreeing, counted, quoted
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class ParentGroups:
 
     Examples
     --------
-    >>> from pedigree import ParentGroups
+    >>> from mmgibbs.pedigree import ParentGroups
     >>> ParentGroups(parents=["UPG_*"]).is_stated
     True
     """
@@ -209,7 +209,7 @@ def read_pedigree(
         Returns the ids of other tables, which help to decide which of two columns has the ids.
     encoding : str or None, default None
         Encoding of a text file, such as "cp850". None takes UTF-8, else Windows-1252.
-    problems : pedigree.problems.Problems or None, default None
+    problems : mmgibbs.pedigree.problems.Problems or None, default None
         Takes everything that is wrong, and the pedigree is read without it. None raises one error with all of it.
 
     Returns
@@ -229,7 +229,7 @@ def read_pedigree(
 
     Examples
     --------
-    >>> from pedigree import read_pedigree
+    >>> from mmgibbs.pedigree import read_pedigree
     >>> herd_book = read_pedigree("data_samples/beef/pedigree.csv")
     >>> herd_book.n_animals
     3500

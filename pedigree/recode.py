@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 _SEEDS = (20240229, 977)
 

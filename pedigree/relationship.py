@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pedigree.errors import PedigreeError
-from pedigree.inbreeding import checked_codes
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.errors import PedigreeError
+from mmgibbs.pedigree.inbreeding import checked_codes
+from mmgibbs.pedigree.kernels import kernel
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -162,14 +162,14 @@ def relatives(
     sire, dam : ndarray of int32, shape (n,)
         Codes of the parents, parents first; -1 is unknown, n .. n + n_groups - 1 are unknown-parent groups.
     inbreeding : ndarray of float64, shape (n,), default None
-        Coefficients of inbreeding from `pedigree.inbreeding.inbreeding`. None ignores inbreeding (F = 0).
+        Coefficients of inbreeding from `mmgibbs.pedigree.inbreeding.inbreeding`. None ignores inbreeding (F = 0).
     n_groups : int, default 0
         Number of unknown-parent groups.
     random_groups : bool, default False
         Give group effects variance 1 in units of the additive variance, which adds the identity to their rows. Without
         it all rows sum to zero.
     within : ndarray of float64, shape (n,), default None
-        What generations of selfing after the cross add to the Mendelian variances (`pedigree.selfing`).
+        What generations of selfing after the cross add to the Mendelian variances (`mmgibbs.pedigree.selfing`).
 
     Returns
     -------
@@ -191,7 +191,7 @@ def relatives(
     Examples
     --------
     >>> import numpy as np
-    >>> from pedigree import a_inverse_csr, relatives
+    >>> from mmgibbs.pedigree import a_inverse_csr, relatives
     >>> sire, dam = np.array([-1, -1, 0], np.int32), np.array([-1, -1, 1], np.int32)
     >>> a_inverse_csr(relatives(sire, dam)).toarray().tolist()
     [[1.5, 0.5, -1.0], [0.5, 1.5, -1.0], [-1.0, -1.0, 2.0]]
@@ -296,7 +296,7 @@ def a_inverse_csr(relatives: Relatives) -> csr_array:
     Examples
     --------
     >>> import numpy as np
-    >>> from pedigree import a_inverse_csr, relatives
+    >>> from mmgibbs.pedigree import a_inverse_csr, relatives
     >>> unrelated = np.array([-1, -1], np.int32)
     >>> a_inverse_csr(relatives(unrelated, unrelated)).toarray().tolist()
     [[1.0, 0.0], [0.0, 1.0]]
@@ -341,7 +341,7 @@ def a_inverse_triplets(relatives: Relatives) -> tuple[np.ndarray, np.ndarray, np
     Examples
     --------
     >>> import numpy as np
-    >>> from pedigree import a_inverse_triplets, relatives
+    >>> from mmgibbs.pedigree import a_inverse_triplets, relatives
     >>> sire, dam = np.array([-1, 0], np.int32), np.array([-1, -1], np.int32)
     >>> row, column, value = a_inverse_triplets(relatives(sire, dam))
     >>> row.tolist(), column.tolist()
@@ -370,7 +370,7 @@ def a_inverse_times(relatives: Relatives, x: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from pedigree import a_inverse_times, relatives
+    >>> from mmgibbs.pedigree import a_inverse_times, relatives
     >>> sire, dam = np.array([-1, -1, 0], np.int32), np.array([-1, -1, 1], np.int32)
     >>> a_inverse_times(relatives(sire, dam), np.array([0.0, 0.0, 1.0])).tolist()
     [-1.0, -1.0, 2.0]
@@ -432,7 +432,7 @@ def quadratic_form(relatives: Relatives, theta: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from pedigree import quadratic_form, relatives
+    >>> from mmgibbs.pedigree import quadratic_form, relatives
     >>> sire, dam = np.array([-1, -1, 0], np.int32), np.array([-1, -1, 1], np.int32)
     >>> quadratic_form(relatives(sire, dam), np.array([[1.0], [1.0], [2.0]])).tolist()
     [[4.0]]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from pedigree.errors import PedigreeError
-from pedigree.inbreeding import checked_codes
-from pedigree.kernels import kernel
-from pedigree.relationship import Relatives, as_columns, mendelian_variance
+from mmgibbs.pedigree.errors import PedigreeError
+from mmgibbs.pedigree.inbreeding import checked_codes
+from mmgibbs.pedigree.kernels import kernel
+from mmgibbs.pedigree.relationship import Relatives, as_columns, mendelian_variance
 
 
 def a_times(sire: np.ndarray, dam: np.ndarray, inbreeding: np.ndarray | None, v: np.ndarray) -> np.ndarray:
@@ -39,7 +39,7 @@ def a_times(sire: np.ndarray, dam: np.ndarray, inbreeding: np.ndarray | None, v:
     Examples
     --------
     >>> import numpy as np
-    >>> from pedigree import a_times
+    >>> from mmgibbs.pedigree import a_times
     >>> sire, dam = np.array([-1, -1, 0], np.int32), np.array([-1, -1, 1], np.int32)
     >>> a_times(sire, dam, None, np.array([0.0, 0.0, 1.0])).tolist()
     [0.5, 0.5, 1.0]
@@ -116,7 +116,7 @@ def relationship_block(
     Examples
     --------
     >>> import numpy as np
-    >>> from pedigree import relationship_block
+    >>> from mmgibbs.pedigree import relationship_block
     >>> sire, dam = np.array([-1, -1, 0], np.int32), np.array([-1, -1, 1], np.int32)
     >>> relationship_block(sire, dam, None, np.array([0, 2])).tolist()
     [[1.0, 0.5], [0.5, 1.0]]

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from pedigree.columns import RECOGNISED, PedigreeColumns, has_role_name, question_ids
-from pedigree.errors import PedigreeError, UnknownColumns
-from pedigree.group_names import match_groups, suggest_groups
-from pedigree.parents import UNKNOWN_VALUES
-from pedigree.problems import MAX_ROWS_LISTED, Problems, list_rows
-from pedigree.recode import parents_first
-from pedigree.spelling import have_lost_digits, normal_forms
-from pedigree.tables import Table, counted, quoted
+from mmgibbs.pedigree.columns import RECOGNISED, PedigreeColumns, has_role_name, question_ids
+from mmgibbs.pedigree.errors import PedigreeError, UnknownColumns
+from mmgibbs.pedigree.group_names import match_groups, suggest_groups
+from mmgibbs.pedigree.parents import UNKNOWN_VALUES
+from mmgibbs.pedigree.problems import MAX_ROWS_LISTED, Problems, list_rows
+from mmgibbs.pedigree.recode import parents_first
+from mmgibbs.pedigree.spelling import have_lost_digits, normal_forms
+from mmgibbs.pedigree.tables import Table, counted, quoted
 
 _MAX_LOOPS = 20  # that are looked for one after another
 _MAX_IDS_COMPARED = 1_000_000

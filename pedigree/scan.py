@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 # What `scan` finds that a parser would read in a way of its own.
 # int64 and no numbers as they stand in the source: for each of those Numba compiles a function anew.

@@ -30,12 +30,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pedigree.errors import PedigreeError
-from pedigree.inbreeding import inbreeding_with_selfing
-from pedigree.relationship import Relatives, relatives
+from mmgibbs.pedigree.errors import PedigreeError
+from mmgibbs.pedigree.inbreeding import inbreeding_with_selfing
+from mmgibbs.pedigree.relationship import Relatives, relatives
 
 if TYPE_CHECKING:
-    from pedigree.read import Pedigree
+    from mmgibbs.pedigree.read import Pedigree
 
 _NONE = ("", "NA")  # besides the values for an unknown parent: no selfing
 

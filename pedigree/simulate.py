@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pedigree.inbreeding import continue_inbreeding
-from pedigree.relationship import mendelian_variance
+from mmgibbs.pedigree.inbreeding import continue_inbreeding
+from mmgibbs.pedigree.relationship import mendelian_variance
 
 # (number of the first of the animals born now, their sires, their dams, (m, k) breeding values as above) -> (m, k).
 # Founders come first and at once.
@@ -56,7 +56,7 @@ class Population:
 
     Examples
     --------
-    >>> from pedigree import Population
+    >>> from mmgibbs.pedigree import Population
     >>> Population(years=10, ai_share=0.0).herd_size
     50.0
     """
@@ -154,7 +154,7 @@ def simulate_pedigree(
 
     Examples
     --------
-    >>> from pedigree import Population, simulate_pedigree
+    >>> from mmgibbs.pedigree import Population, simulate_pedigree
     >>> herd = simulate_pedigree(1000, seed=1, population=Population(years=10))
     >>> herd.n_animals
     1000

@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from pedigree.contents import decode_text, read_bytes
-from pedigree.errors import TableError
-from pedigree.fixed_width import split_lines
-from pedigree.layout import (
+from mmgibbs.pedigree.contents import decode_text, read_bytes
+from mmgibbs.pedigree.errors import TableError
+from mmgibbs.pedigree.fixed_width import split_lines
+from mmgibbs.pedigree.layout import (
     WHITESPACE,
     clear_blank_rows,
     cut_empty_cells,
@@ -30,8 +30,8 @@ from pedigree.layout import (
     explain_leading_lines,
     guess_separator,
 )
-from pedigree.messages import EXACT, agreeing, counted, format_number, quoted
-from pedigree.scan import WRONG, Scan, scan
+from mmgibbs.pedigree.messages import EXACT, agreeing, counted, format_number, quoted
+from mmgibbs.pedigree.scan import WRONG, Scan, scan
 
 __all__ = (
     "Separator", "Source", "Table", "agreeing", "counted", "format_number", "ids_as_text", "nearest", "open_table",
@@ -232,7 +232,7 @@ def open_table(
 
     Examples
     --------
-    >>> from pedigree import open_table
+    >>> from mmgibbs.pedigree import open_table
     >>> table = open_table("data_samples/beef/pedigree.csv")
     >>> table.names[:3], table.n_rows
     (('animal', 'sire', 'dam'), 3500)
@@ -293,7 +293,7 @@ def read_table(
 
     Examples
     --------
-    >>> from pedigree import read_table
+    >>> from mmgibbs.pedigree import read_table
     >>> read_table("data_samples/beef/pedigree.csv", columns=["animal", "sire"]).shape
     (3500, 2)
     """

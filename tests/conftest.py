@@ -61,7 +61,7 @@ def pytest_collection_modifyitems(config, items):
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item, nextitem):
     """Workers share compiled kernels: each takes those that others have saved, and saves its own, between tests."""
-    kernels = sys.modules.get("pedigree.kernel_store")
+    kernels = sys.modules.get("mmgibbs.pedigree.kernel_store")
     if kernels is None:
         return (yield)
     store = kernels.kernel_store()

@@ -14,6 +14,7 @@ import posixpath
 import re
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -306,7 +307,7 @@ def _parser_of(name: str) -> argparse.ArgumentParser:
 def python() -> str:
     """Every public name of both packages, from its docstring."""
     lines = ["# Python", "", inspect.cleandoc(_documentation("mmgibbs")), ""]
-    for package in ("mmgibbs", "pedigree"):
+    for package in ("mmgibbs", "mmgibbs.pedigree"):
         lines += [f"## Package {package}", ""]
         for home in sorted(public(package)):
             lines.append(f"::: {home}\n    options:\n      heading_level: 3\n")
@@ -314,13 +315,13 @@ def python() -> str:
 
 
 def _documentation(package: str) -> str:
-    text = inspect.getdoc(__import__(package)) or ""
+    text = inspect.getdoc(import_module(package)) or ""
     return re.sub(r"(?m)^((?: {4}.*\n?)+)", lambda code: f"```python\n{inspect.cleandoc(code[1])}\n```\n", text)
 
 
 def public(package: str) -> Iterator[str]:
     """Where each public name is defined, dotted."""
-    module = __import__(package)
+    module = import_module(package)
     for name in module.__all__:
         found = getattr(module, name)
         yield f"{found.__module__}.{found.__qualname__}"

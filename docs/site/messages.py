@@ -23,7 +23,7 @@ SUBJECTS = {
                       "the analysis that asks for it; correct one of the two."),
     "mmgibbs/config/": ("The analysis file", "Look the key up in [the analysis file](analysis-file.md); `mmgibbs "
                         "schema` gives your editor the same checks."),
-    "mmgibbs/formula/": ("Formulas", "[Models as formulas](../how-to/formulas.md) has the grammar."),
+    "mmgibbs/draft/formula/": ("Formulas", "[Models as formulas](../how-to/formulas.md) has the grammar."),
     "mmgibbs/draft/": ("`mmgibbs init`", "Give what it cannot guess as an option (`mmgibbs init --help`)."),
     "mmgibbs/build/": ("The model and its data", "The data do not support the model as it is written: simplify it, fix "
                        "a variance, or give it a proper prior."),
@@ -40,11 +40,12 @@ SUBJECTS = {
     "mmgibbs/validation/": ("`mmgibbs validate`", "[Validation](../how-to/validation.md) lists the designs."),
     "mmgibbs/association/": ("`mmgibbs gwas` and `mmgibbs finemap`", "[Which SNPs have an effect]"
                              "(../how-to/association.md) has the order of the steps."),
-    "mmgibbs/contributions/": ("`mmgibbs contributions`", "[Contributions and matings](../how-to/contributions.md) has "
-                               "the tables that it needs."),
+    "mmgibbs/population/contributions/": (
+        "`mmgibbs contributions`", "[Contributions and matings](../how-to/contributions.md) has its tables."
+    ),
     "mmgibbs/exchange/": ("`mmgibbs import` and `mmgibbs export`", "[Moving from BLUPF90](../how-to/from-blupf90.md) "
                           "lists what is taken over."),
-    "mmgibbs/comparison/ mmgibbs/population/ mmgibbs/simulation/ mmgibbs/bench/ mmgibbs/":
+    "mmgibbs/population/ mmgibbs/simulation/ mmgibbs/":
         ("Other commands", "`mmgibbs COMMAND --help` lists the options."),
 }  # fmt: skip
 _INTRODUCTION = """\
@@ -102,7 +103,7 @@ class Sources:
     functions: dict[str, ast.FunctionDef] = field(init=False)
 
     def __post_init__(self) -> None:
-        files = sorted(p for package in ("mmgibbs", "pedigree") for p in (self.root / package).rglob("*.py"))
+        files = sorted(p for package in ("mmgibbs", "mmgibbs/pedigree") for p in (self.root / package).rglob("*.py"))
         texts = {p.relative_to(self.root).as_posix(): p.read_text(encoding="utf-8") for p in files}
         self.modules = {path: ast.parse(text) for path, text in texts.items() if RAISES.search(text)}
         self.constants, self.functions = {}, {}

@@ -11,10 +11,10 @@ from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.data.genotypes.file_format import GenotypeFile
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import ConfigError, DataError, option, option_name
+from mmgibbs.pedigree.spelling import find_respelled
+from mmgibbs.pedigree.tables import counted, quoted
 from mmgibbs.runs.model_of_run import RunModel
 from mmgibbs.runs.other_genotypes import NamedGenotypes, genotypes_section, open_other_genotypes
-from pedigree.spelling import find_respelled
-from pedigree.tables import counted, quoted
 
 
 def open_tested_genotypes(model: RunModel, genotypes: NamedGenotypes | None) -> tuple[GenotypeFile, Genotypes]:

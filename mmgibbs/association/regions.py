@@ -10,7 +10,7 @@ import polars as pl
 from mmgibbs.config.markers import SIZES
 from mmgibbs.errors import option_name
 from mmgibbs.options import POSITIVE
-from pedigree.tables import counted
+from mmgibbs.pedigree.tables import counted
 
 FLANKS_PER_WINDOW = 2  # a region reaches half a window beyond its outer SNPs: 500,000 base pairs
 FLANK_SNPS = 50  # where no SNP has a place

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from mmgibbs.association.tables import trait_columns
-from pedigree.tables import counted
+from mmgibbs.pedigree.tables import counted
 
 SHOWN_SNPS = 5
 

@@ -15,8 +15,8 @@ from mmgibbs.config.environments import BETWEEN_TRAIT_AND_LEVEL
 from mmgibbs.config.traits import Trait
 from mmgibbs.data.genotypes.file_format import GenotypeFile
 from mmgibbs.errors import option
+from mmgibbs.pedigree.tables import counted
 from mmgibbs.runs.model_of_run import RunModel
-from pedigree.tables import counted
 
 
 class TraitColumns(NamedTuple):

@@ -18,14 +18,14 @@ from mmgibbs.data.animal_ids import explain_respelled
 from mmgibbs.data.ids_file import read_ids_file
 from mmgibbs.data.prepared import LevelLabels, Prepared
 from mmgibbs.errors import ConfigError, nearest
+from mmgibbs.pedigree.messages import ResultWarning
+from mmgibbs.pedigree.parents import find_rows
+from mmgibbs.pedigree.recode import IdIndex
+from mmgibbs.pedigree.tables import counted, quoted
 from mmgibbs.posterior.decisions import EXACT, RELATIVE, Decided, Decisions
 from mmgibbs.posterior.moments import LONG_ENOUGH
 from mmgibbs.posterior.probabilities import Probabilities
 from mmgibbs.posterior.totals import TotalValues
-from pedigree.messages import ResultWarning
-from pedigree.parents import find_rows
-from pedigree.recode import IdIndex
-from pedigree.tables import counted, quoted
 
 SHOWN = 5  # unknown ids named one by one
 

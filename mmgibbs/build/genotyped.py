@@ -9,8 +9,8 @@ from mmgibbs.data.prepared import Prepared
 from mmgibbs.genotypes.components import principal_components
 from mmgibbs.genotypes.relationship import Additive, products
 from mmgibbs.models.relationships.pedigree import Pedigree
+from mmgibbs.pedigree.relationship_products import relationship_block
 from mmgibbs.results.genotyped import genotyped_files
-from pedigree.relationship_products import relationship_block
 
 COUNT = 4  # principal components
 SHOWN = 150  # animals of the sample

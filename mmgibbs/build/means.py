@@ -15,8 +15,8 @@ from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ConfigError
 from mmgibbs.models.design import Design
 from mmgibbs.models.terms import Term
+from mmgibbs.pedigree.tables import agreeing, counted, quoted
 from mmgibbs.posterior.adjusted_means import AdjustedMeans, EmptyMean, Part
-from pedigree.tables import agreeing, counted, quoted
 
 NOT_ESTIMABLE = 1e-6  # share of a random direction of which the records say nothing
 

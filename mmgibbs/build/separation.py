@@ -25,8 +25,8 @@ from mmgibbs.errors import DataError
 from mmgibbs.models.design import Design
 from mmgibbs.models.response import Categories, Response
 from mmgibbs.models.terms import Term
+from mmgibbs.pedigree.tables import quoted
 from mmgibbs.posterior.separation import BROKEN, separating_direction, simplest
-from pedigree.tables import quoted
 
 MOST_COLUMNS = 300  # flat fixed equations of a trait up to which separation is looked for
 MOST_VALUES = 20_000_000  # of them times records that differ in them

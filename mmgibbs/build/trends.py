@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.data.dates import group_years
+from mmgibbs.pedigree.read import Pedigree
 from mmgibbs.posterior.averages import LevelAverages
-from pedigree.read import Pedigree
 
 MAX_SHARE_UNKNOWN = 0.1  # of the parents of the animals of late birth years
 

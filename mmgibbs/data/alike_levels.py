@@ -14,8 +14,8 @@ import polars as pl
 
 from mmgibbs.data.missing_codes import find_score_codes
 from mmgibbs.data.phenotypes import SHOWN
-from pedigree.spelling import are_unknown_codes, normal_forms, parse_numbers
-from pedigree.tables import agreeing, counted, quoted
+from mmgibbs.pedigree.spelling import are_unknown_codes, normal_forms, parse_numbers
+from mmgibbs.pedigree.tables import agreeing, counted, quoted
 
 _GENOTYPE = re.compile(r"(?:([^\W\d_])[/|]?\1)+", re.IGNORECASE)  # Aa, A/a, AaBb: case tells the alleles apart
 _DECIMALS = re.compile(r"([+-]?\d+[.,])(\d+)")

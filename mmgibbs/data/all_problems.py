@@ -22,7 +22,7 @@ from mmgibbs.data.record_checks import refuse_rounded_ids
 from mmgibbs.data.responses import response_columns
 from mmgibbs.data.traits import Records, read_records
 from mmgibbs.errors import DataError, ModelError
-from pedigree.problems import Problems
+from mmgibbs.pedigree.problems import Problems
 
 
 def collect_problems(analysis: Analysis, first: DataError, table: Phenotypes | None = None) -> DataError:

@@ -6,13 +6,13 @@ import polars as pl
 
 from mmgibbs.config import Data
 from mmgibbs.data.phenotypes import SHOWN
-from pedigree.columns import has_role_name
-from pedigree.contents import ENCODING
-from pedigree.group_names import GROUP_PARENTS
-from pedigree.parents import UNKNOWN_VALUES
-from pedigree.read import Pedigree
-from pedigree.spelling import are_unknown_codes, find_respelled, find_similar
-from pedigree.tables import quoted
+from mmgibbs.pedigree.columns import has_role_name
+from mmgibbs.pedigree.contents import ENCODING
+from mmgibbs.pedigree.group_names import GROUP_PARENTS
+from mmgibbs.pedigree.parents import UNKNOWN_VALUES
+from mmgibbs.pedigree.read import Pedigree
+from mmgibbs.pedigree.spelling import are_unknown_codes, find_respelled, find_similar
+from mmgibbs.pedigree.tables import quoted
 
 
 def guess_parent_role(column: str) -> str | None:

@@ -17,7 +17,7 @@ from mmgibbs.data.phenotypes import Phenotypes
 from mmgibbs.data.series import FoundSteps, Placed, Step, code_classes, find_series, find_steps, read_positions
 from mmgibbs.errors import DataError
 from mmgibbs.models.relationships.ar1 import Field, FirstOrder, Lattice, TimeSeries
-from pedigree.tables import counted, format_number, quoted
+from mmgibbs.pedigree.tables import counted, format_number, quoted
 
 MAX_PLOTS_PER_RECORD = 50  # beyond them rows and columns are hardly those of a field
 MIN_PLOTS_REFUSED = 10_000

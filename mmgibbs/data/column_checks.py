@@ -17,7 +17,7 @@ from mmgibbs.data.missing_codes import MissingCodes, find_missing_codes, written
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes
 from mmgibbs.data.random import ANIMAL_COLUMNS, PARENT_COLUMNS
 from mmgibbs.data.traits import Records, observing
-from pedigree.tables import counted, quoted
+from mmgibbs.pedigree.tables import counted, quoted
 
 _FIRST_DATE, _LAST_DATE = 190001, 31122099  # as numbers
 

@@ -7,7 +7,7 @@ import numpy as np
 from mmgibbs.config import Analysis
 from mmgibbs.config.effects import Fixed
 from mmgibbs.data.phenotypes import Phenotypes
-from pedigree.tables import counted, quoted
+from mmgibbs.pedigree.tables import counted, quoted
 
 
 def find_dropped(analysis: Analysis, phenotypes: Phenotypes) -> tuple[dict[str, np.ndarray], list[str]]:

@@ -16,8 +16,8 @@ from mmgibbs.data.prepared import LevelLabels
 from mmgibbs.data.random import advise_omitting, covariate, legendre_range
 from mmgibbs.data.traits import Records, observing
 from mmgibbs.errors import DataError
-from pedigree.spelling import find_respelled
-from pedigree.tables import quoted
+from mmgibbs.pedigree.spelling import find_respelled
+from mmgibbs.pedigree.tables import quoted
 
 SHOWN_LEVELS = 10  # of an effect, where a reference is none of them
 

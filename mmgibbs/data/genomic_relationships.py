@@ -37,9 +37,9 @@ from mmgibbs.models.relationships.core import core_size, inverse_by_core
 from mmgibbs.models.relationships.inverse import Inverted, identical_pairs, invert
 from mmgibbs.models.relationships.metafounders import Metafounders
 from mmgibbs.models.relationships.pedigree import Pedigree as AMatrix
-from pedigree.messages import ResultWarning
-from pedigree.read import Pedigree
-from pedigree.tables import counted, quoted
+from mmgibbs.pedigree.messages import ResultWarning
+from mmgibbs.pedigree.read import Pedigree
+from mmgibbs.pedigree.tables import counted, quoted
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 
 class Mates(NamedTuple):

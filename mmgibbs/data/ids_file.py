@@ -9,8 +9,8 @@ import numpy as np
 
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import ConfigError
-from pedigree.columns import has_role_name
-from pedigree.tables import quoted
+from mmgibbs.pedigree.columns import has_role_name
+from mmgibbs.pedigree.tables import quoted
 
 _SEPARATORS = (",", ";", "\t")
 

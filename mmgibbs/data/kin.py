@@ -12,12 +12,12 @@ from mmgibbs.data.random import ANIMAL_COLUMNS, animal_column, ids_with_records,
 from mmgibbs.data.relationships import Kin
 from mmgibbs.data.traits import Records
 from mmgibbs.errors import DataError
-from pedigree.errors import PedigreeError, TableError, UnknownColumns
-from pedigree.parents import are_unlike
-from pedigree.problems import Problems
-from pedigree.read import ParentGroups, read_pedigree
-from pedigree.spelling import find_respelled, find_similar
-from pedigree.tables import agreeing, quoted
+from mmgibbs.pedigree.errors import PedigreeError, TableError, UnknownColumns
+from mmgibbs.pedigree.parents import are_unlike
+from mmgibbs.pedigree.problems import Problems
+from mmgibbs.pedigree.read import ParentGroups, read_pedigree
+from mmgibbs.pedigree.spelling import find_respelled, find_similar
+from mmgibbs.pedigree.tables import agreeing, quoted
 
 SHOWN_LEVELS = 10  # ids named one by one
 

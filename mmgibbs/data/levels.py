@@ -16,7 +16,7 @@ import polars as pl
 from mmgibbs.config.orders import Levels, level_numbers
 from mmgibbs.data.dates import parse_dates
 from mmgibbs.errors import ConfigError, nearest
-from pedigree.tables import agreeing, quoted
+from mmgibbs.pedigree.tables import agreeing, quoted
 
 _WHOLE = r"^[+-]?[0-9]{1,18}$"
 

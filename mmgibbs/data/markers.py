@@ -21,7 +21,7 @@ from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.genotypes.store import Store
 from mmgibbs.models.marker_priors import GAMMA_SHAPE
 from mmgibbs.models.markers import JointPriorSpec, MarkerPriorSpec, Markers, ResidualPolygenicVariance, states_of_traits
-from pedigree.tables import counted
+from mmgibbs.pedigree.tables import counted
 
 if TYPE_CHECKING:
     from mmgibbs.data.genotypes.imputed import Imputed

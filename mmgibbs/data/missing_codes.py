@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mmgibbs.config.text import as_number
-from pedigree.spelling import is_unknown_code
-from pedigree.tables import format_number
+from mmgibbs.pedigree.spelling import is_unknown_code
+from mmgibbs.pedigree.tables import format_number
 
 _MIN_OTHERS = 10  # values that are needed to say that one is unlike them
 _MIN_DISTANCE = 3.0  # standard deviations of the others between a code and the nearest of them

@@ -11,8 +11,8 @@ from typing import Literal, NamedTuple
 
 import polars as pl
 
-from pedigree.messages import agreeing, counted, format_number
-from pedigree.spelling import are_unknown_codes, parse_numbers
+from mmgibbs.pedigree.messages import agreeing, counted, format_number
+from mmgibbs.pedigree.spelling import are_unknown_codes, parse_numbers
 
 _WHOLE, _DECIMAL = r"^[+-]?\d+$", r"^[+-]?\d*,\d+$"
 _THOUSANDS = r"^[+-]?[1-9]\d{0,2},\d{3}$"  # 1,205 may be 1.205 or 1205

@@ -29,12 +29,12 @@ from mmgibbs.data.number_format import (
     parse_column,
 )
 from mmgibbs.errors import DataError
-from pedigree import tables
-from pedigree.contents import ENCODING, UTF8, unzip
-from pedigree.errors import TableError
-from pedigree.problems import MAX_ROWS_LISTED, list_rows
-from pedigree.spelling import are_unknown_codes
-from pedigree.tables import Separator, Source, Table, counted, ids_as_text, nearest, open_table, quoted
+from mmgibbs.pedigree import tables
+from mmgibbs.pedigree.contents import ENCODING, UTF8, unzip
+from mmgibbs.pedigree.errors import TableError
+from mmgibbs.pedigree.problems import MAX_ROWS_LISTED, list_rows
+from mmgibbs.pedigree.spelling import are_unknown_codes
+from mmgibbs.pedigree.tables import Separator, Source, Table, counted, ids_as_text, nearest, open_table, quoted
 
 _FILE_OF_ARROW = b"ARROW1"
 _FILE_OF_PARQUET = b"PAR1"
@@ -315,7 +315,7 @@ def read_any(
 ) -> tuple[pl.DataFrame, tuple[str, ...], np.ndarray, str]:
     """(frame with those of the `wanted` columns that are there, names of all columns, lines, name) of a path or frame.
 
-    What `pedigree.tables` refuses is a DataError here.
+    What `mmgibbs.pedigree.tables` refuses is a DataError here.
     """
     table = _open(source, separator, header, frame_name, UTF8)
     return _read_columns(table, source, wanted), table.names, table.lines(), table.name

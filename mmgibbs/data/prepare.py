@@ -57,8 +57,8 @@ from mmgibbs.models.labels import component_labels
 from mmgibbs.models.markers import Markers
 from mmgibbs.models.residual import fold_classes
 from mmgibbs.models.terms import Term
-from pedigree.groups import groups_by_age
-from pedigree.messages import ResultWarning, split_messages
+from mmgibbs.pedigree.groups import groups_by_age
+from mmgibbs.pedigree.messages import ResultWarning, split_messages
 
 
 def prepare(

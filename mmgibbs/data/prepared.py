@@ -16,8 +16,8 @@ from mmgibbs.data.ids_file import name_absent
 from mmgibbs.data.markers import MarkerLabels
 from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.models.design import Design
-from pedigree.read import Pedigree
-from pedigree.tables import counted
+from mmgibbs.pedigree.read import Pedigree
+from mmgibbs.pedigree.tables import counted
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,10 @@ from mmgibbs.data.series import FoundSteps
 from mmgibbs.data.traits import observing
 from mmgibbs.errors import DataError
 from mmgibbs.models.terms import Effect, Levels, Related, Term
-from pedigree.problems import MAX_ROWS_LISTED
-from pedigree.read import Pedigree
-from pedigree.spelling import have_lost_digits, normal_forms
-from pedigree.tables import agreeing, counted, format_number, quoted
+from mmgibbs.pedigree.problems import MAX_ROWS_LISTED
+from mmgibbs.pedigree.read import Pedigree
+from mmgibbs.pedigree.spelling import have_lost_digits, normal_forms
+from mmgibbs.pedigree.tables import agreeing, counted, format_number, quoted
 
 ANIMAL_COLUMNS = ("animal", "id")
 PARENT_COLUMNS = ("sire", "dam", "father", "mother")

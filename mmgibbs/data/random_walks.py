@@ -17,7 +17,7 @@ from mmgibbs.data.prepared import Curve, LevelLabels
 from mmgibbs.data.series import Series, code_classes, find_series
 from mmgibbs.errors import DataError
 from mmgibbs.models.relationships.random_walk import RandomWalk
-from pedigree.tables import format_number, quoted
+from mmgibbs.pedigree.tables import format_number, quoted
 
 MAX_POINTS = 1_000  # of the curves of a term whose means are written: each pair has a covariance
 # by the order: smallest distance of neighbouring values, as a share of the mean of it; K^-1, with elements 12 / h^3 of

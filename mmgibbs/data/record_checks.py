@@ -17,11 +17,11 @@ from mmgibbs.data.random import ANIMAL_COLUMNS, animal_column, unknown_values
 from mmgibbs.data.responses import response_columns
 from mmgibbs.errors import DataError
 from mmgibbs.models.terms import Term
-from pedigree.problems import MAX_ROWS_LISTED, Problems, list_rows
-from pedigree.read import Pedigree
-from pedigree.row_checks import LOST_DIGITS
-from pedigree.spelling import have_lost_digits
-from pedigree.tables import counted, quoted
+from mmgibbs.pedigree.problems import MAX_ROWS_LISTED, Problems, list_rows
+from mmgibbs.pedigree.read import Pedigree
+from mmgibbs.pedigree.row_checks import LOST_DIGITS
+from mmgibbs.pedigree.spelling import have_lost_digits
+from mmgibbs.pedigree.tables import counted, quoted
 
 _ALIKE, _BY_CHANCE = 10.0, 0.1
 

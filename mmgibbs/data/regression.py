@@ -17,7 +17,7 @@ from mmgibbs.data.column_checks import warn_of_regression_codes
 from mmgibbs.data.number_format import parse_column
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, read_phenotypes, refuse_rows
 from mmgibbs.errors import DataError
-from pedigree.tables import format_number, nearest, open_table, quoted
+from mmgibbs.pedigree.tables import format_number, nearest, open_table, quoted
 
 
 @dataclass(frozen=True)

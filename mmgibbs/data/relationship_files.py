@@ -16,11 +16,11 @@ from mmgibbs.data.levels import code_levels
 from mmgibbs.data.phenotypes import SHOWN, cells_as_text, clean_ids, read_any, refuse_rows, refuse_type
 from mmgibbs.errors import DataError
 from mmgibbs.models.relationships.user_inverse import SparseInverse
-from pedigree.errors import PedigreeError
-from pedigree.inbreeding import inbreeding
-from pedigree.messages import ResultWarning
-from pedigree.metafounders import checked_gamma, estimated_gamma
-from pedigree.tables import quoted
+from mmgibbs.pedigree.errors import PedigreeError
+from mmgibbs.pedigree.inbreeding import inbreeding
+from mmgibbs.pedigree.messages import ResultWarning
+from mmgibbs.pedigree.metafounders import checked_gamma, estimated_gamma
+from mmgibbs.pedigree.tables import quoted
 
 if TYPE_CHECKING:
     from mmgibbs.config.tables import Data

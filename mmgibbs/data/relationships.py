@@ -29,15 +29,15 @@ from mmgibbs.genotypes.on_device import device_matrices
 from mmgibbs.models.relationships import base, groups, identity, selfing
 from mmgibbs.models.relationships.metafounders import metafounders
 from mmgibbs.models.relationships.pedigree import Pedigree as AMatrix
-from pedigree.inbreeding import inbreeding
-from pedigree.metafounders import metafounder_relatives
-from pedigree.relationship import relatives
-from pedigree.selfing import relatives_of_lines
+from mmgibbs.pedigree.inbreeding import inbreeding
+from mmgibbs.pedigree.metafounders import metafounder_relatives
+from mmgibbs.pedigree.relationship import relatives
+from mmgibbs.pedigree.selfing import relatives_of_lines
 
 if TYPE_CHECKING:
     from mmgibbs.config.tables import Data
     from mmgibbs.data.random import RandomTerms
-    from pedigree.read import Pedigree as ReadPedigree
+    from mmgibbs.pedigree.read import Pedigree as ReadPedigree
 
 
 @dataclass(frozen=True)

@@ -42,10 +42,10 @@ from mmgibbs.models.relationships.core import CoreBlock, CoreParts, parts_of_cor
 from mmgibbs.models.relationships.inverse import Inverted
 from mmgibbs.models.relationships.metafounders import Metafounders
 from mmgibbs.models.relationships.pedigree import Pedigree as AMatrix
-from pedigree.partitioned import SubsetInverse
-from pedigree.read import Pedigree
-from pedigree.relationship import Relatives
-from pedigree.relationship_products import a_times_relatives, relationship_block
+from mmgibbs.pedigree.partitioned import SubsetInverse
+from mmgibbs.pedigree.read import Pedigree
+from mmgibbs.pedigree.relationship import Relatives
+from mmgibbs.pedigree.relationship_products import a_times_relatives, relationship_block
 
 COLUMNS = 1024  # of A22 at once
 

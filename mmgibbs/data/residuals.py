@@ -36,7 +36,7 @@ from mmgibbs.models.relationships.base import Relationship
 from mmgibbs.models.relationships.identity import Identity
 from mmgibbs.models.relationships.user_inverse import SparseInverse
 from mmgibbs.models.residual import CorrelatedRecords
-from pedigree.tables import agreeing, counted, quoted
+from mmgibbs.pedigree.tables import agreeing, counted, quoted
 
 KNOWN = "variances.residual.known"
 # after the name of means in the file: effect and trait, ids of the levels, whether the effect is random

@@ -17,7 +17,7 @@ from mmgibbs.data.missing_codes import explain_codes, looks_like_code
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_rows
 from mmgibbs.errors import DataError
 from mmgibbs.models.response import Categories, Count, Interval, Response
-from pedigree.tables import format_number, quoted
+from mmgibbs.pedigree.tables import format_number, quoted
 
 if TYPE_CHECKING:
     from mmgibbs.data.traits import Records

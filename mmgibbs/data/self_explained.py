@@ -18,7 +18,7 @@ from mmgibbs.data.phenotypes import Phenotypes
 from mmgibbs.data.traits import Records
 from mmgibbs.errors import DataError
 from mmgibbs.models.response import Categories, Count, Interval
-from pedigree.tables import counted, quoted
+from mmgibbs.pedigree.tables import counted, quoted
 
 _UNEXPLAINED = 1e-4  # share of the sum of squares, of what is a linear function but for rounding
 _MIN_RECORDS = 10  # beyond the coefficients, for an exact relation that is no chance

@@ -20,8 +20,8 @@ from mmgibbs.data.dates import are_dates
 from mmgibbs.data.levels import code_levels, lookup, order_levels
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_rows
 from mmgibbs.errors import DataError
-from pedigree.spelling import parse_numbers
-from pedigree.tables import counted, format_number, quoted
+from mmgibbs.pedigree.spelling import parse_numbers
+from mmgibbs.pedigree.tables import counted, format_number, quoted
 
 MAX_WORDS_LISTED = 100  # in a message that asks for their order
 

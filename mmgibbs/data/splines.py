@@ -25,7 +25,7 @@ from mmgibbs.models.relationships.spline import (
     mean_variance,
     surface_covariance,
 )
-from pedigree.tables import counted, quoted
+from mmgibbs.pedigree.tables import counted, quoted
 
 MAX_ELEMENTS = 20_000_000  # of K^-1, in which all points of a class have an element for each other
 

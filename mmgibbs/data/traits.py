@@ -24,9 +24,9 @@ from mmgibbs.data.responses import no_records_error, read_response, response_col
 from mmgibbs.data.trait_codes import warn_of_trait_codes
 from mmgibbs.errors import ConfigError
 from mmgibbs.models.response import Response
-from pedigree.messages import ResultWarning
-from pedigree.spelling import find_respelled
-from pedigree.tables import agreeing, counted, format_number, quoted
+from mmgibbs.pedigree.messages import ResultWarning
+from mmgibbs.pedigree.spelling import find_respelled
+from mmgibbs.pedigree.tables import agreeing, counted, format_number, quoted
 
 MAX_RECORDS_OF_SPELLING = 3  # a level with more is an environment, whatever others are called
 

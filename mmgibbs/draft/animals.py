@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.draft.columns import Column
-from pedigree.columns import RECOGNISED
-from pedigree.parents import find_rows
-from pedigree.read import Pedigree
-from pedigree.recode import IdIndex
-from pedigree.spelling import find_respelled
+from mmgibbs.pedigree.columns import RECOGNISED
+from mmgibbs.pedigree.parents import find_rows
+from mmgibbs.pedigree.read import Pedigree
+from mmgibbs.pedigree.recode import IdIndex
+from mmgibbs.pedigree.spelling import find_respelled
 
 # Without a pedigree, what else may be one level per plant or line.
 OF_PLANTS = ("line", "genotype", "entry", "variety", "cultivar", "hybrid", "clone", "accession", "tree", "plant")

@@ -15,8 +15,8 @@ from mmgibbs.config.markers import J
 from mmgibbs.config.tables import MISSING
 from mmgibbs.data.dates import are_dates, are_dates_as_numbers, share_of_dates
 from mmgibbs.data.number_format import Decimal, parse_column
-from pedigree.spelling import are_unknown_codes, have_lost_digits, is_unknown_code
-from pedigree.tables import agreeing, counted, format_number
+from mmgibbs.pedigree.spelling import are_unknown_codes, have_lost_digits, is_unknown_code
+from mmgibbs.pedigree.tables import agreeing, counted, format_number
 
 # The terms that `init` itself writes.
 TERMS = ("genetic", "permanent_environment", "maternal_environment", "snps")

@@ -49,13 +49,13 @@ from mmgibbs.draft.unknown_parents import (
 from mmgibbs.draft.wide import SetAside, choose_names, split_columns
 from mmgibbs.errors import ConfigError, DataError, option_name
 from mmgibbs.genotypes.formats import FORMATS
-from pedigree.contents import ENCODING
-from pedigree.errors import PedigreeError, TableError, UnknownColumns
-from pedigree.group_names import GROUP_PARENTS
-from pedigree.parents import UNKNOWN_VALUES
-from pedigree.problems import Problems
-from pedigree.read import Pedigree, read_pedigree
-from pedigree.tables import nearest, open_table
+from mmgibbs.pedigree.contents import ENCODING
+from mmgibbs.pedigree.errors import PedigreeError, TableError, UnknownColumns
+from mmgibbs.pedigree.group_names import GROUP_PARENTS
+from mmgibbs.pedigree.parents import UNKNOWN_VALUES
+from mmgibbs.pedigree.problems import Problems
+from mmgibbs.pedigree.read import Pedigree, read_pedigree
+from mmgibbs.pedigree.tables import nearest, open_table
 
 _REPEATED = 1.5  # records of an animal
 _ALIKE, _MIN_COMPARED = 0.995, 20  # correlation of two covariates, and records that have both
@@ -329,7 +329,7 @@ def notes_of_reading(pedigree: Pedigree) -> tuple[str, ...]:
 
 def _id_column(path: Path, of_file: Mapping[str, Any]) -> str | None:
     """Name of the column of a pedigree that has the ids: a column of the records may have it too."""
-    from pedigree.columns import choose_columns
+    from mmgibbs.pedigree.columns import choose_columns
 
     try:
         table, chosen = choose_columns(

@@ -27,7 +27,7 @@ from mmgibbs.draft.unknown_parents import UnknownParents
 from mmgibbs.errors import ConfigError, DataError, MmgibbsError, ModelError, is_command, nearest, option_name
 from mmgibbs.machine.files import replaced_file
 from mmgibbs.machine.output_places import begins_with, check_output_file
-from pedigree.problems import Problems
+from mmgibbs.pedigree.problems import Problems
 
 DATA_KEYS = (*READING, "unknown_parent", "groups")
 

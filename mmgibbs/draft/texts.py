@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mmgibbs.config.schema import MODELINE
+from mmgibbs.draft.formula.model import translate_formula
+from mmgibbs.draft.formula.text import write_analysis
 from mmgibbs.draft.guess import Guess
 from mmgibbs.draft.method import GIBBS, Method, method_lines
 from mmgibbs.draft.unknown_parents import UnknownParents
@@ -21,8 +23,6 @@ from mmgibbs.draft.write import (
     file_name,
     relative_path,
 )
-from mmgibbs.formula.model import translate_formula
-from mmgibbs.formula.text import write_analysis
 
 
 class DraftText(Protocol):

@@ -7,7 +7,7 @@ import json
 from mmgibbs.draft.guess import Guess
 from mmgibbs.draft.trial import Trial
 from mmgibbs.draft.yaml_text import entry, yaml_text
-from pedigree.tables import counted
+from mmgibbs.pedigree.tables import counted
 
 MIN_SITES_OF_FACTORS = 3
 MAX_FIELDS = 6  # sites whose field trend is drafted; of more, the first ones are offered

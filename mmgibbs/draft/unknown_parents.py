@@ -19,13 +19,13 @@ import polars as pl
 from mmgibbs.config.tables import UNKNOWN_PARENT
 from mmgibbs.draft.animals import recognised
 from mmgibbs.draft.yaml_text import yaml_list, yaml_text
-from pedigree.columns import GRANDSIRES, choose_columns
-from pedigree.errors import PedigreeError, TableError
-from pedigree.group_columns import find_group_column
-from pedigree.group_names import find_group_names, match_groups
-from pedigree.parents import find_codes
-from pedigree.read import ParentGroups, Pedigree
-from pedigree.tables import counted, open_table
+from mmgibbs.pedigree.columns import GRANDSIRES, choose_columns
+from mmgibbs.pedigree.errors import PedigreeError, TableError
+from mmgibbs.pedigree.group_columns import find_group_column
+from mmgibbs.pedigree.group_names import find_group_names, match_groups
+from mmgibbs.pedigree.parents import find_codes
+from mmgibbs.pedigree.read import ParentGroups, Pedigree
+from mmgibbs.pedigree.tables import counted, open_table
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import polars as pl
 
 from mmgibbs.draft.roles import RESULTS, has_word, hint
-from pedigree.columns import RECOGNISED
+from mmgibbs.pedigree.columns import RECOGNISED
 
 MIN_ALIKE = 10  # columns of genotypes with similar names
 MIN_GENOTYPES = 50  # with any names

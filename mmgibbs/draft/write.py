@@ -23,7 +23,7 @@ from mmgibbs.draft.method import GIBBS, Method, method_lines
 from mmgibbs.draft.roles import codes_among_words, guess_type, has_word, hint
 from mmgibbs.draft.trial_lines import fixed_lines, means_key, random_lines, structure_lines
 from mmgibbs.draft.yaml_text import entry, fold_lines, yaml_list, yaml_text
-from pedigree.tables import counted, quoted
+from mmgibbs.pedigree.tables import counted, quoted
 
 _PROGENY = 1.5  # with records, of each dam, from which maternal effects are offered
 _MAX_NAMED = 5  # animals that the pedigree lacks

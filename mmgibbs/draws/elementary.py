@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 MANTISSA = np.uint64(0x000FFFFFFFFFFFFF)
 SHIFT_52 = np.uint64(52)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mmgibbs.draws.elementary import log
 from mmgibbs.draws.philox import draw_word, uniform_pair
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 
 @kernel(fastmath=False)

@@ -23,7 +23,7 @@ from mmgibbs.draws.elementary import exp, log
 from mmgibbs.draws.normal import box_muller
 from mmgibbs.draws.over_relaxation import NOISE, OVER_RELAXED
 from mmgibbs.draws.philox import draw_word, exhausted, philox, short_uniform, uniform
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 SMALLEST = 2.2250738585072014e-308  # the smallest normal float64
 BOOST_ATTEMPT = np.uint64(0xFFFFFF)

@@ -16,7 +16,7 @@ import numpy as np
 
 from mmgibbs.draws.elementary import cos_sin_turns, log
 from mmgibbs.draws.philox import SHIFT_20, WORD, draw_word, philox, short_uniform, uniform
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 
 @kernel(fastmath=False, forceinline=True)

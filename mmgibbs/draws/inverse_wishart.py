@@ -10,7 +10,7 @@ from mmgibbs.draws.gamma import chi_square, over_relaxed_chi_square
 from mmgibbs.draws.normal import normal
 from mmgibbs.draws.over_relaxation import NOISE, OVER_RELAXED
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 BARTLETT_DIAGONAL = 0  # draw number of a chi-square; its row's normals use draws 1, 2, ... (two normals a draw)
 NOTHING = np.empty((0, 0))  # in place of the draw of before: one that is independent of it

@@ -15,7 +15,7 @@ import numpy as np
 
 from mmgibbs.draws.elementary import cos_sin_turns, log
 from mmgibbs.draws.philox import draw_word, uniform_pair
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 MAX_NORMALS = 512
 _CHUNK = 256

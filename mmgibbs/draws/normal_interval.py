@@ -14,7 +14,7 @@ from math import erfc, log1p
 import numpy as np
 
 from mmgibbs.draws.elementary import exp, log
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 SQRT_HALF = 0.7071067811865476
 LOG_SQRT_TWO_PI = 0.9189385332046727

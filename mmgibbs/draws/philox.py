@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from mmgibbs.draws.elementary import from_bits
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 WORD = np.uint64(0xFFFFFFFF)
 SHIFT_12 = np.uint64(12)

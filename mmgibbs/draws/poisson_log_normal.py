@@ -19,7 +19,7 @@ import numpy as np
 
 from mmgibbs.draws.elementary import exp, log
 from mmgibbs.draws.philox import draw_word, exhausted, philox, uniform
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 REACH = 1.2  # from the mode to the outer tangents, in standard deviations by the curvature there
 NEWTON_STEPS = 8  # from the start below, quadratic convergence to the last bit takes at most six

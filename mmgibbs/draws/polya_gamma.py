@@ -28,7 +28,7 @@ from mmgibbs.draws.elementary import exp, log
 from mmgibbs.draws.gamma import gamma_large_shape
 from mmgibbs.draws.inverse_gaussian import half_chi_square_1, inverse_gaussian_attempt, small_root
 from mmgibbs.draws.philox import SHIFT_12, SHIFT_20, WORD, draw_word, exhausted, philox, short_uniform, uniform
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 PI = 3.141592653589793
 PI_SQUARED = 9.869604401089358

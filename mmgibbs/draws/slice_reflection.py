@@ -13,7 +13,7 @@ from __future__ import annotations
 from math import sqrt
 
 from mmgibbs.draws.elementary import log
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 
 @kernel(fastmath=False, forceinline=True)

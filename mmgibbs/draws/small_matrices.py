@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 SINGULAR = 1e-12  # of a diagonal element: an exactly singular matrix leaves a pivot of rounding there, not 0
 

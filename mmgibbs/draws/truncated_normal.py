@@ -19,7 +19,7 @@ import numpy as np
 from mmgibbs.draws.elementary import exp, exp_unchecked, log
 from mmgibbs.draws.normal import box_muller
 from mmgibbs.draws.philox import draw_word, exhausted, philox, uniform, uniform_pair
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 SWITCH = 0.47  # from this mean on, normals are accepted often enough
 SQRT_TWO_PI = 2.5066282746310002

@@ -15,7 +15,7 @@ from mmgibbs.draws.purpose import AUGMENT, stream
 from mmgibbs.draws.small_matrices import cholesky
 from mmgibbs.equations.structured import Records
 from mmgibbs.models.residual import Blocks, ClassBlocks, stack_classes
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 AUGMENT_STREAM = stream(AUGMENT, 0)
 # (fill, noise) of `augmentation`, or None where no trait is missing; class of each pattern; number of classes

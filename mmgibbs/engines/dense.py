@@ -39,7 +39,7 @@ from mmgibbs.errors import ModelError
 from mmgibbs.machine.barrier import meet, share
 from mmgibbs.machine.threads import ALONE, Threads
 from mmgibbs.models.design import Design
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 ONE = np.uint64(1)
 

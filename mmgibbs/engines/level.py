@@ -20,7 +20,7 @@ import numpy as np
 from mmgibbs.draws.over_relaxation import NOISE, TOWARDS_MEAN
 from mmgibbs.draws.small_matrices import SINGULAR
 from mmgibbs.equations.partition import Block
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 
 def select_components(block: Block, joint: bool) -> tuple[int, int] | None:

@@ -32,7 +32,7 @@ from mmgibbs.equations.structured import Records
 from mmgibbs.machine.threads import ALONE, Threads
 from mmgibbs.models.design import Design
 from mmgibbs.models.response import Categories, Count, Interval, Response
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 CHUNK = 1 << 15  # records behind one partial sum
 BLOCK = 1024  # records whose liabilities are drawn side by side

@@ -14,7 +14,7 @@ import numpy as np
 
 from mmgibbs.equations.structured import Records
 from mmgibbs.models.design import Design
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 
 def with_markers(design: Design) -> str | None:

@@ -28,7 +28,7 @@ from mmgibbs.errors import ModelError
 from mmgibbs.machine.threads import ALONE, Threads, equal_ranges
 from mmgibbs.models.design import Design
 from mmgibbs.models.structures.reduced_rank import factor_of_rank
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 LEVELS_PER_CHUNK = np.uint64(1024)  # whose normals are drawn together
 MIN_LEVELS_PER_RANGE = 512  # fewer are not worth a thread

@@ -35,7 +35,7 @@ from mmgibbs.equations.records import accumulate_level_rhs, subtract_level_fit, 
 from mmgibbs.equations.relationships import times_row, weight
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.machine.threads import ALONE, Threads
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 # Positions are unsigned numbers: compiled code then does not look for negative ones.
 LEVELS_PER_CHUNK = np.uint64(1024)  # whose normals are drawn together

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 WORTHWHILE = 8  # levels per class, at least, on average
 MANY = 2000  # levels of a term, at least: fewer hold next to nothing

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 
 class Visits(NamedTuple):

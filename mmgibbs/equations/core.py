@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mmgibbs.equations.dense import dot
-from pedigree.kernels import kernel
-from pedigree.partitioned import SubsetInverse
+from mmgibbs.pedigree.kernels import kernel
+from mmgibbs.pedigree.partitioned import SubsetInverse
 
 
 class CoreLevels(NamedTuple):

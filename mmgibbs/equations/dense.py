@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 STRETCH = 512  # numbers of a row that are read for one component after another: they stay in the cache
 

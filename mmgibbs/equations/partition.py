@@ -25,7 +25,7 @@ from mmgibbs.equations.reading_order import reading_orders
 from mmgibbs.errors import ModelError
 from mmgibbs.models.design import Design
 from mmgibbs.models.terms import Term
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 KINDS = ("term", "effect", "equal", "colour")
 

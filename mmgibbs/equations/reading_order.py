@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from mmgibbs.models.design import Design
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 HERD = 8192  # animals in a herd, at most: 28 bytes each of rows and residuals (k = 4, T = 3, single precision)
 MANY = 6400  # levels: fewer fit the cache in any order

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 if TYPE_CHECKING:
     from mmgibbs.equations.structured import StructuredEquations

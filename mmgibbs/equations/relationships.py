@@ -14,7 +14,7 @@ import numpy as np
 from numba.extending import overload
 
 from mmgibbs.models.relationships.base import Lists
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 # The bodies below are compiled by Numba; the plain names exist to be overloaded.
 

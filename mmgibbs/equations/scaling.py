@@ -21,7 +21,7 @@ import numpy as np
 
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.models.relationships.base import UNKNOWN
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 UNROLL_FROM = 2000  # levels of a term from which compiling the pass for its very size (a second or two) pays
 UNROLL_TO = 8  # places (direct effects of three traits and a maternal one have 7) and traits

@@ -27,7 +27,7 @@ from mmgibbs.equations.reading_order import positions, term_of_most_levels
 from mmgibbs.models.design import Design
 from mmgibbs.models.relationships.base import DenseBlock, Lists
 from mmgibbs.models.terms import Term
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 
 class Records(NamedTuple):

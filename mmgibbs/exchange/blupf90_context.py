@@ -12,10 +12,10 @@ import polars as pl
 
 from mmgibbs.errors import ConfigError
 from mmgibbs.exchange.blupf90_read import ParameterFile
-from pedigree.contents import UTF8
-from pedigree.errors import TableError
-from pedigree.layout import WHITESPACE
-from pedigree.tables import Table, open_table
+from mmgibbs.pedigree.contents import UTF8
+from mmgibbs.pedigree.errors import TableError
+from mmgibbs.pedigree.layout import WHITESPACE
+from mmgibbs.pedigree.tables import Table, open_table
 
 
 def explain_one_column(table: Table) -> str:

@@ -16,7 +16,7 @@ from mmgibbs.exchange.blupf90_genomic import single_step
 from mmgibbs.exchange.blupf90_pedigree import enter_pedigree
 from mmgibbs.exchange.blupf90_random_regression import Coefficients, read_coefficients
 from mmgibbs.exchange.blupf90_read import Stated, StatedEffect
-from pedigree.tables import counted
+from mmgibbs.pedigree.tables import counted
 
 DEFAULT_VARIANCE, DEFAULT_COVARIANCE = 1.0, 0.1  # renumf90's, where a matrix is not stated
 DAM = {"level": "dam", "unknown_level": "omit"}

@@ -15,10 +15,10 @@ import polars as pl
 from mmgibbs.errors import DataError
 from mmgibbs.exchange.blupf90_context import Context, explain_one_column
 from mmgibbs.exchange.blupf90_read import StatedEffect
-from pedigree.parents import find_rows
-from pedigree.recode import IdIndex
-from pedigree.spelling import find_respelled
-from pedigree.tables import Table, agreeing, quoted
+from mmgibbs.pedigree.parents import find_rows
+from mmgibbs.pedigree.recode import IdIndex
+from mmgibbs.pedigree.spelling import find_respelled
+from mmgibbs.pedigree.tables import Table, agreeing, quoted
 
 PHANTOM = "unknown_sire_of_"
 UNKNOWN = "0"

@@ -33,8 +33,8 @@ import polars as pl
 from mmgibbs.errors import ConfigError
 from mmgibbs.exchange.exported import choose_folder, read_exported, write_exported
 from mmgibbs.machine.output_places import OutputKind
+from mmgibbs.pedigree.tables import counted, quoted
 from mmgibbs.report.finished import Finished
-from pedigree.tables import counted, quoted
 
 MIN_RELIABILITY = 1e-3  # of a deregressed proof: with less an animal has next to no information of its own
 

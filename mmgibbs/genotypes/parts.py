@@ -16,7 +16,7 @@ import numpy as np
 
 from mmgibbs.genotypes.products import CHUNK, add_rows
 from mmgibbs.genotypes.store import Store
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 
 class RealisedVariances(NamedTuple):

@@ -40,7 +40,7 @@ float32 (float64), an AMD EPYC with AVX-512 and the same restricted to AVX2:
 from __future__ import annotations
 
 from mmgibbs.machine.intrinsics import CHUNK, GROUP, LANES, MISSING_FIXED, WORDS, add_packed, dot_packed
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 __all__ = ["CHUNK", "GROUP", "LANES", "MISSING", "MISSING_FIXED", "WORDS", "add_rows", "dot_rows"]
 

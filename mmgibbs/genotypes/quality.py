@@ -10,7 +10,7 @@ from numba.extending import intrinsic
 
 from mmgibbs.genotypes.products import CHUNK
 from mmgibbs.genotypes.store import BLOCK, STEPS, Store
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 HOMOZYGOUS = np.float32(0.5)  # a dosage is within this of 0 or 2
 UPPER = 2 - HOMOZYGOUS

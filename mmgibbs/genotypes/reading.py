@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 SNPS_AT_ONCE = 64  # of one chunk of animals: their words stay in the first cache while digits become bits
 BLANK, LINE_END, ZERO, FIVE = 32, 10, 48, 53

@@ -21,7 +21,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from mmgibbs.genotypes.products import CHUNK, MISSING, MISSING_FIXED, WORDS, add_rows, dot_rows
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 STEPS = 127  # codes of fixed point for one copy of the allele
 BLOCK = 256  # SNPs that are stored or decoded at a time

@@ -15,21 +15,21 @@ import numpy as np
 import scipy
 from scipy.sparse import csr_array
 
-from mmgibbs.cholesky.columns import analyse_columns
-from mmgibbs.cholesky.elimination import Elimination, eliminate
-from mmgibbs.cholesky.factor import Factor, NotPositiveDefiniteError, analyse, factorise, factorise_matrix
-from mmgibbs.cholesky.symbolic import SymbolicFactor
 from mmgibbs.equations.base import layout, precisions
 from mmgibbs.equations.explicit.csr import ExplicitEquations, explicit_equations
 from mmgibbs.equations.explicit.unit_blocks import UnitBlock
 from mmgibbs.errors import ModelError
+from mmgibbs.likelihood.cholesky.columns import analyse_columns
+from mmgibbs.likelihood.cholesky.elimination import Elimination, eliminate
+from mmgibbs.likelihood.cholesky.factor import Factor, NotPositiveDefiniteError, analyse, factorise, factorise_matrix
+from mmgibbs.likelihood.cholesky.symbolic import SymbolicFactor
 from mmgibbs.likelihood.incidence import Incidence
 from mmgibbs.likelihood.memory import KEPT, SOLUTION, count_pattern, refuse_large_lists, refuse_large_pattern
 from mmgibbs.machine.threads import blas_threads
 from mmgibbs.models.covariance import full_block
 from mmgibbs.models.design import Design
 from mmgibbs.models.labels import component_labels
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 Blocks = Sequence[tuple[int, ...]]  # components that may covary
 

@@ -26,8 +26,8 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import block_diag, csr_array, eye_array, hstack
 
-from mmgibbs.cholesky.factor import analyse
 from mmgibbs.likelihood.base import Place, Source
+from mmgibbs.likelihood.cholesky.factor import analyse
 from mmgibbs.likelihood.coefficients import Blocks, factorise_inverse, fill_ones
 from mmgibbs.likelihood.incidence import Incidence
 from mmgibbs.likelihood.matrices import Variances

@@ -29,14 +29,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmgibbs.cholesky.columns import Columns, factorise_columns, selected_columns, solve_lower, solve_upper
-from mmgibbs.cholesky.symbolic import MIN_PIVOT
+from mmgibbs.likelihood.cholesky.columns import Columns, factorise_columns, selected_columns, solve_lower, solve_upper
+from mmgibbs.likelihood.cholesky.symbolic import MIN_PIVOT
 from mmgibbs.likelihood.coefficients import Coefficients
 from mmgibbs.likelihood.incidence import Incidence
 from mmgibbs.likelihood.lists import Lists, list_C, list_right_hand_side, square_records
 from mmgibbs.likelihood.matrices import covariance_matrices, invert_matrices
 from mmgibbs.models.design import Design
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 EPSILON = np.finfo(np.float64).eps
 MAX_ROUNDING_ERROR = 1e-2  # of log p to rounding

@@ -20,11 +20,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmgibbs.cholesky.columns import solve_lower, solve_upper
+from mmgibbs.likelihood.cholesky.columns import solve_lower, solve_upper
 from mmgibbs.likelihood.coefficients import Coefficients
 from mmgibbs.likelihood.integrated import IntegratedLikelihood, accumulate
 from mmgibbs.likelihood.lists import list_records
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 
 class LiabilityLikelihood(IntegratedLikelihood):

@@ -22,7 +22,7 @@ from mmgibbs.draws.small_matrices import SINGULAR, cholesky
 from mmgibbs.errors import ModelError
 from mmgibbs.models.design import Design
 from mmgibbs.models.terms import Term
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 
 class Variances(NamedTuple):

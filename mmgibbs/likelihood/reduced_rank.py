@@ -24,7 +24,7 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import block_diag, coo_array, csr_array, eye_array, kron
 
-from mmgibbs.cholesky.factor import Factor, analyse
+from mmgibbs.likelihood.cholesky.factor import Factor, analyse
 from mmgibbs.likelihood.coefficients import factorise_inverse, fill_ones
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.likelihood.records import RecordsLikelihood, RecordsPoint

@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import block_diag, coo_array, csr_array, eye_array, kron
 
-from mmgibbs.cholesky.factor import Factor, NotPositiveDefiniteError, factorise
-from mmgibbs.cholesky.symbolic import SymbolicFactor
 from mmgibbs.equations.base import layout
 from mmgibbs.likelihood.base import Likelihood, Place
+from mmgibbs.likelihood.cholesky.factor import Factor, NotPositiveDefiniteError, factorise
+from mmgibbs.likelihood.cholesky.symbolic import SymbolicFactor
 from mmgibbs.likelihood.coefficients import equation_name, factorise_inverse, refuse_equation
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.machine.threads import blas_threads

@@ -17,7 +17,7 @@ import numpy as np
 from numba import types
 
 from mmgibbs.machine.intrinsics import load_acquire, pause, store_release
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 LINE = 16  # int64: two cache lines, which some processors fetch together
 SPINS = 2_000  # looks, some tens of microseconds

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from pedigree.kernel_store import kernel_store
+from mmgibbs.pedigree.kernel_store import kernel_store
 
 DELAY_SECONDS = 2.0
 

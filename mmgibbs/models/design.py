@@ -20,7 +20,7 @@ from mmgibbs.models.markers import Markers
 from mmgibbs.models.residual import CorrelatedRecords
 from mmgibbs.models.response import Response
 from mmgibbs.models.terms import Term
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 
 @dataclass(frozen=True)

@@ -23,24 +23,24 @@ import polars as pl
 from mmgibbs.data.dates import birth_years
 from mmgibbs.errors import ConfigError, DataError, is_command, option_name
 from mmgibbs.machine.output_places import OutputKind, check_output_folder
-from mmgibbs.population.parentage import ERROR_RATE, check_parentage, question_both_sexes
-from mmgibbs.population.results import PedigreeFacts
-from mmgibbs.results.output_folder import Content, write_files
-from pedigree.ancestry import (
+from mmgibbs.pedigree.ancestry import (
     completeness,
     effective_number,
     equivalent_generations,
     founder_contributions,
     major_ancestors,
 )
-from pedigree.contents import ENCODING
-from pedigree.errors import PedigreeError, TableError
-from pedigree.group_columns import find_group_column
-from pedigree.group_names import GROUP_PARENTS
-from pedigree.inbreeding import inbreeding
-from pedigree.panmictic_index import panmictic_index
-from pedigree.parents import UNKNOWN_VALUES
-from pedigree.read import ParentGroups, Pedigree, read_pedigree
+from mmgibbs.pedigree.contents import ENCODING
+from mmgibbs.pedigree.errors import PedigreeError, TableError
+from mmgibbs.pedigree.group_columns import find_group_column
+from mmgibbs.pedigree.group_names import GROUP_PARENTS
+from mmgibbs.pedigree.inbreeding import inbreeding
+from mmgibbs.pedigree.panmictic_index import panmictic_index
+from mmgibbs.pedigree.parents import UNKNOWN_VALUES
+from mmgibbs.pedigree.read import ParentGroups, Pedigree, read_pedigree
+from mmgibbs.population.parentage import ERROR_RATE, check_parentage, question_both_sexes
+from mmgibbs.population.results import PedigreeFacts
+from mmgibbs.results.output_folder import Content, write_files
 
 GENERATIONS = 6  # of which completeness is told
 MAX_ANCESTORS = 100

@@ -36,9 +36,9 @@ from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.quality import call_rates, compare_genotypes, find_compatible_pairs
 from mmgibbs.genotypes.store import Store, store_genotypes
+from mmgibbs.pedigree.read import Pedigree
+from mmgibbs.pedigree.tables import counted, quoted
 from mmgibbs.runs.other_genotypes import NamedGenotypes, genotypes_section, open_other_genotypes
-from pedigree.read import Pedigree
-from pedigree.tables import counted, quoted
 
 
 def birth_bounds(pedigree: Pedigree) -> tuple[np.ndarray, np.ndarray]:

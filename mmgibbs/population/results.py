@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
+from mmgibbs.pedigree.tables import counted
 from mmgibbs.population.parentage import Parentage
-from pedigree.tables import counted
 
 SHOWN_ANCESTORS = 5
 SHOWN_GROUPS = 5

@@ -27,8 +27,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mmgibbs.pedigree.kernels import kernel
 from mmgibbs.posterior.tracked import HostTheta
-from pedigree.kernels import kernel
 
 LONG_ENOUGH = 8  # draws of a batch whose mean says something of how draws follow each other; of one draw: nothing
 _PARTS = ("batch_mean", "within", "between_mean", "between")

@@ -26,9 +26,9 @@ from mmgibbs.data.prepared import LevelLabels, Prepared
 from mmgibbs.models.design import Design
 from mmgibbs.models.labels import numbered
 from mmgibbs.models.terms import Term
+from mmgibbs.pedigree.read import Pedigree
 from mmgibbs.posterior.moments import PooledMoments
 from mmgibbs.results.relationships import describe_relationships
-from pedigree.read import Pedigree
 
 ROUNDING = 1e-6  # of a reliability of 0 that was computed, not drawn
 SHOWN_AS_NEGATIVE = -0.005  # with two decimals

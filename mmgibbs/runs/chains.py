@@ -22,11 +22,11 @@ import numpy as np
 from mmgibbs.errors import Stopped
 from mmgibbs.machine.device import explain_device_errors
 from mmgibbs.machine.signals import StopSignals
+from mmgibbs.pedigree.kernel_store import kernel_store
 from mmgibbs.runs.checkpoints import Checkpoint, Checkpoints, CheckpointWriter
 from mmgibbs.runs.progress_file import Position, ProgressFile, ProgressWatcher
 from mmgibbs.sampler.loop import ResumableChain
 from mmgibbs.sampler.schedule import Schedule
-from pedigree.kernel_store import kernel_store
 
 
 class ChainFactory(ABC):

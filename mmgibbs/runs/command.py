@@ -150,8 +150,8 @@ def add_predict_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def predict_command(args: argparse.Namespace) -> None:
+    from mmgibbs.pedigree.tables import counted
     from mmgibbs.runs.predict import predict
-    from pedigree.tables import counted
 
     prediction = predict(**collect_arguments(predict, args) | {"genotypes": read_genotypes(args, args.genotypes)})
     for note in prediction.notes:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mmgibbs.machine.compiling import compiling_message
+from mmgibbs.pedigree.kernel_store import kernel_store
 from mmgibbs.runs.progress import Console
-from pedigree.kernel_store import kernel_store
 
 SAMPLED_ONLY = "draw_inverse_wishart"  # a kernel that sampling has and `mmgibbs check` has not
 

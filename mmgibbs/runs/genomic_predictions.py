@@ -25,11 +25,11 @@ from mmgibbs.errors import ConfigError, DataError, option_name
 from mmgibbs.genotypes.relationship import Additive
 from mmgibbs.likelihood.restricted import Point
 from mmgibbs.models.labels import components, effect_label
+from mmgibbs.pedigree.tables import agreeing, counted
 from mmgibbs.report.finished import Finished
 from mmgibbs.results.markers import breeding_value_columns
 from mmgibbs.runs.model_of_run import RunModel, factor_model, restore_model
 from mmgibbs.runs.other_genotypes import open_other_genotypes, warn_of_disagreement
-from pedigree.tables import agreeing, counted
 
 ANIMALS = 512  # at a time: their relationships take 8 bytes x genotyped animals each
 SYMBOLS = ("G", "H")  # of relationships that have such predictions

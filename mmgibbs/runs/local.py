@@ -37,9 +37,9 @@ from mmgibbs.machine.memory import free_bytes, peak_bytes
 from mmgibbs.machine.parent import end_with_parent
 from mmgibbs.machine.signals import SIGNALS
 from mmgibbs.machine.threads import blas_threads, cores
+from mmgibbs.pedigree.kernel_store import kernel_store
 from mmgibbs.runs.chains import Advance, ChainFactory, Job, advance_chain, start_chain
 from mmgibbs.sampler.loop import ResumableChain
-from pedigree.kernel_store import kernel_store
 
 
 def advance_side_by_side(job: Job, at_once: int, until: int) -> list:

@@ -28,6 +28,7 @@ from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.machine.signals import StopSignals
 from mmgibbs.machine.speed import describe_duration, estimate_seconds
 from mmgibbs.machine.threads import cores
+from mmgibbs.pedigree.messages import split_messages
 from mmgibbs.posterior.decisions import Decided
 from mmgibbs.posterior.moments import LONG_ENOUGH, PooledMoments, pool
 from mmgibbs.posterior.parameters import named_parameters
@@ -45,7 +46,6 @@ from mmgibbs.runs.record import model_record
 from mmgibbs.runs.reml import RemlWatch, draws_by_name, stopped_words
 from mmgibbs.runs.snp_effects import snp_effects_of_run
 from mmgibbs.sampler.schedule import Schedule
-from pedigree.messages import split_messages
 
 WITHOUT_ERRORS = "prediction error variances and reliabilities, which were not computed yet"
 EARLY_FROM_EQUATIONS = 5_000  # solutions are written before their errors are computed, which take seconds from here

@@ -27,12 +27,12 @@ from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.machine.speed import describe_duration, estimate_seconds
+from mmgibbs.pedigree.messages import split_messages
 from mmgibbs.runs.mixed_model import MixedModelProblem
 from mmgibbs.runs.problem import Clock
 from mmgibbs.runs.progress import Console
 from mmgibbs.runs.record import model_counts
 from mmgibbs.sampler.schedule import Schedule
-from pedigree.messages import split_messages
 
 
 def read_mixed_model(

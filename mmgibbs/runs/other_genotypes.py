@@ -22,7 +22,7 @@ from mmgibbs.data.genotypes.prepare import PreparedGenotypes
 from mmgibbs.errors import ConfigError, DataError, option_name
 from mmgibbs.genotypes.store import dosages
 from mmgibbs.options import GENOTYPE_OPTIONS
-from pedigree.tables import agreeing, counted
+from mmgibbs.pedigree.tables import agreeing, counted
 
 NamedGenotypes = str | os.PathLike | Mapping[str, Any]  # a file, or keys of `data.genotypes`
 

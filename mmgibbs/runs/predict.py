@@ -35,6 +35,7 @@ from mmgibbs.data.genotypes.imputed import J_OF_GENOTYPED
 from mmgibbs.errors import ConfigError, option_name
 from mmgibbs.machine.files import replaced_file
 from mmgibbs.machine.output_places import check_output_file, list_paths, list_run_inputs
+from mmgibbs.pedigree.tables import counted
 from mmgibbs.report.finished import Finished
 from mmgibbs.results.csv_files import is_escaped, write_csv
 from mmgibbs.results.marker_draws import EffectDraws, read_marker_draws
@@ -45,7 +46,6 @@ from mmgibbs.results.tables import SOLUTION_COLUMNS, count_negative
 from mmgibbs.runs.genomic_predictions import has_genomic_terms, predict_new_animals
 from mmgibbs.runs.model_of_run import read_finished_run
 from mmgibbs.runs.other_genotypes import NamedGenotypes, genotypes_section, open_other_genotypes
-from pedigree.tables import counted
 
 ANIMALS = 16_384  # at a time: their draws take 8 bytes x draws x terms each
 

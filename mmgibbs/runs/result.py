@@ -14,10 +14,10 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.errors import ConfigError
+from mmgibbs.pedigree.tables import counted
 from mmgibbs.results.reading import RunFiles, refuse_outside_storage
 from mmgibbs.results.relationships import describe_relationships
 from mmgibbs.runs.result_frame import ResultFrame
-from pedigree.tables import counted
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]

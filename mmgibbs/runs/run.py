@@ -75,7 +75,7 @@ def run(
     ------
     MmgibbsError
         The analysis or its data cannot be used; one readable message says why.
-    pedigree.errors.PedigreeError, pedigree.errors.TableError
+    mmgibbs.pedigree.errors.PedigreeError, mmgibbs.pedigree.errors.TableError
         The pedigree or a table cannot be used.
     Stopped
         SIGINT, SIGTERM or SIGHUP ended the sampling, after its state was saved. It is a KeyboardInterrupt.
@@ -242,7 +242,7 @@ def check(config: str | os.PathLike | dict, overrides: Sequence[str] = ()) -> di
     ------
     MmgibbsError
         The analysis or its data cannot be used; one readable message says why.
-    pedigree.errors.PedigreeError, pedigree.errors.TableError
+    mmgibbs.pedigree.errors.PedigreeError, mmgibbs.pedigree.errors.TableError
         The pedigree or a table cannot be used.
 
     Examples

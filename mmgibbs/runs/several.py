@@ -22,6 +22,7 @@ from mmgibbs.config.load import listed_overrides
 from mmgibbs.data.traits import load_analysis
 from mmgibbs.errors import ConfigError, MmgibbsError, Stopped, submit_in_context
 from mmgibbs.machine.signals import StopSignals
+from mmgibbs.pedigree.errors import PedigreeError, TableError
 from mmgibbs.posterior.diagnostics import refuse_without_docstrings
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.local import LocalExecutor
@@ -29,7 +30,6 @@ from mmgibbs.runs.place import RunFolder
 from mmgibbs.runs.progress import Console
 from mmgibbs.runs.result import Result
 from mmgibbs.runs.run import run_folder
-from pedigree.errors import PedigreeError, TableError
 
 REFUSALS = (MmgibbsError, PedigreeError, TableError)
 

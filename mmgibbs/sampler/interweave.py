@@ -29,11 +29,11 @@ from mmgibbs.draws.small_matrices import SINGULAR, cholesky
 from mmgibbs.engines.base import Engine
 from mmgibbs.engines.device_sweep import DeviceVariances, ScaledTerm, VariancePlan, accepted_name
 from mmgibbs.models.covariance import CovarianceModel
+from mmgibbs.pedigree.kernels import kernel
 from mmgibbs.posterior.draw_names import matrix_name
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.mixed_model import MixedModel
-from pedigree.kernels import kernel
 
 
 class CholeskyPrior(NamedTuple):

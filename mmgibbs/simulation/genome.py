@@ -23,8 +23,8 @@ import numpy as np
 
 from mmgibbs.errors import ConfigError, option
 from mmgibbs.machine.memory import refuse_beyond_free
+from mmgibbs.pedigree.kernels import kernel
 from mmgibbs.simulation import arguments
-from pedigree.kernels import kernel
 
 if TYPE_CHECKING:
     import polars as pl
@@ -382,7 +382,7 @@ def simulate_genotypes(
 
 
 class Inheritance:
-    """Genes dropped year by year, so that parents may be selected by them: see pedigree.simulate.Inherit.
+    """Genes dropped year by year, so that parents may be selected by them: see mmgibbs.pedigree.simulate.Inherit.
 
     Values are those of `simulate_genotypes`, QTL scaled among all founders; the draws are others.
     """

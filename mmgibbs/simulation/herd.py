@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mmgibbs.errors import ConfigError
+from mmgibbs.pedigree.simulate import Population, simulate_pedigree
 from mmgibbs.simulation import arguments
 from mmgibbs.simulation.simulate import DAM_UNRECORDED, FIRST_YEAR, SIRE_UNRECORDED
-from pedigree.simulate import Population, simulate_pedigree
 
 # Bulls of artificial insemination with some 50 calves each: records in categories say little one by one.
 BREEDING = Population(

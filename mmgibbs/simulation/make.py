@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from mmgibbs.config.schema import FILE as SCHEMA
 from mmgibbs.errors import ConfigError, nearest, option, option_name
+from mmgibbs.pedigree.tables import counted
 from mmgibbs.simulation import arguments, calving, disease, files, genome_options, longevity, mastitis, trial
 from mmgibbs.simulation.data_folder import KIND, check_directory
 from mmgibbs.simulation.genome import FILES as OF_GENOTYPES
 from mmgibbs.simulation.genome import Genome
 from mmgibbs.simulation.simulate import FILES, YEARS, simulate_beef, write_beef
-from pedigree.tables import counted
 
 if TYPE_CHECKING:
     import polars as pl

@@ -1,8 +1,8 @@
 """Simulated beef data: three weights with direct and maternal effects, missing traits, known true values. `mmgibbs
 simulate`.
 
-The herds breed as `pedigree.simulate` says: overlapping generations, bulls of artificial insemination with heavy-tailed
-use. The calf i of dam j, born in contemporary group c (herd x year), has, in kg,
+The herds breed as `mmgibbs.pedigree.simulate` says: overlapping generations, bulls of artificial insemination with
+heavy-tailed use. The calf i of dam j, born in contemporary group c (herd x year), has, in kg,
 
     birth weight      y1 = mu1 + c1 + sex1 + dam age1 + direct1_i                               + e1
     weaning weight    y2 = mu2 + c2 + sex2 + dam age2 + direct2_i + maternal_j + environment_j  + e2
@@ -32,6 +32,7 @@ from mmgibbs.models.design import Design
 from mmgibbs.models.relationships.identity import Identity
 from mmgibbs.models.relationships.pedigree import Pedigree
 from mmgibbs.models.terms import Effect, Flat, Levels, Related, Term
+from mmgibbs.pedigree.simulate import Population, simulate_pedigree
 from mmgibbs.simulation import arguments
 from mmgibbs.simulation.genome import (
     Genome,
@@ -41,7 +42,6 @@ from mmgibbs.simulation.genome import (
     simulate_genotypes,
     write_genotypes,
 )
-from pedigree.simulate import Population, simulate_pedigree
 
 if TYPE_CHECKING:
     import polars as pl
@@ -236,8 +236,8 @@ def beef_design(beef: Beef, account_inbreeding: bool = True) -> Design:
     group, sex, dam age on three traits), the genetic term with k = 4, and maternal environment. At 1.1 million animals
     about 4.7 million equations.
     """
-    from pedigree.inbreeding import inbreeding
-    from pedigree.relationship import relatives
+    from mmgibbs.pedigree.inbreeding import inbreeding
+    from mmgibbs.pedigree.relationship import relatives
 
     observed = ~np.isnan(beef.y)
     every, weaned = (0, 1, 2), observed[:, WEANING]

@@ -24,6 +24,7 @@ from mmgibbs.errors import ConfigError, DataError, option_name
 from mmgibbs.models.design import Design
 from mmgibbs.models.response import Categories, Response
 from mmgibbs.models.terms import Effect, Levels, Term
+from mmgibbs.pedigree.tables import quoted
 from mmgibbs.posterior.fitted import fitted
 from mmgibbs.report.html_tables import listed
 from mmgibbs.sampler.chain import Chain
@@ -31,7 +32,6 @@ from mmgibbs.sampler.markers.followed import collect_effects
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.validation.estimability import drop_aliased
-from pedigree.tables import quoted
 
 
 def subset_records(design: Design, rows: np.ndarray) -> Design:

@@ -25,8 +25,8 @@ from mmgibbs.data.fixed import INTERCEPT
 from mmgibbs.data.rank import Columns, Rank, columns_independent_of_class, independent_columns
 from mmgibbs.models.design import Design
 from mmgibbs.models.terms import Term
+from mmgibbs.pedigree.tables import counted
 from mmgibbs.validation.splits import Fold
-from pedigree.tables import counted
 
 ACCURACY = 1e-12  # of M
 ELSEWHERE = 1e-6  # |x_D - x_I M|, of the largest value of these columns, from which a record is not predicted

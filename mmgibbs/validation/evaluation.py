@@ -40,8 +40,8 @@ from mmgibbs.models.design import Design
 from mmgibbs.models.relationships.base import Relationship, solve_inverse
 from mmgibbs.models.relationships.identity import Identity
 from mmgibbs.models.terms import Term
+from mmgibbs.pedigree.tables import quoted
 from mmgibbs.validation.options import refuse_without_starts
-from pedigree.tables import quoted
 
 
 @dataclass(frozen=True)

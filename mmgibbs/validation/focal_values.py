@@ -21,6 +21,8 @@ from mmgibbs.models.markers import Markers
 from mmgibbs.models.relationships.base import Relationship
 from mmgibbs.models.relationships.pedigree import Pedigree
 from mmgibbs.models.terms import Term
+from mmgibbs.pedigree.expected import ConditionalExpectation
+from mmgibbs.pedigree.tables import counted
 from mmgibbs.posterior.draw_names import MEAN_VARIANCE, marker_name
 from mmgibbs.posterior.moments import Moments, batches_per_chain, pool
 from mmgibbs.posterior.thinned import ThinnedDraws
@@ -28,8 +30,6 @@ from mmgibbs.results.markers import GEBV, TOTAL
 from mmgibbs.validation.chains import Draw
 from mmgibbs.validation.evaluation import label
 from mmgibbs.validation.splits import MIN_FOCAL_ANIMALS, Focal, related_terms
-from pedigree.expected import ConditionalExpectation
-from pedigree.tables import counted
 
 
 def make_moments(size: int, n_draws: int) -> Moments:

@@ -49,6 +49,7 @@ import numpy as np
 
 from mmgibbs.models.design import Design
 from mmgibbs.models.terms import Effect, Term
+from mmgibbs.pedigree.tables import counted
 from mmgibbs.posterior.fitted import fitted
 from mmgibbs.posterior.parameters import NamedParameters, named_parameters
 from mmgibbs.report.html_tables import listed
@@ -64,7 +65,6 @@ from mmgibbs.validation.evaluation import (
     random_solutions,
 )
 from mmgibbs.validation.splits import Fold
-from pedigree.tables import counted
 
 EXPECTED = {"dispersion": 1.0, "bias": 0.0}
 EVERY_EFFECT = "all random effects"

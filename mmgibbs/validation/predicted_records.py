@@ -31,6 +31,7 @@ from mmgibbs.data.prepared import Prepared
 from mmgibbs.models.design import Design
 from mmgibbs.models.residual import stack_classes
 from mmgibbs.models.response import Categories, Count, Interval, Response
+from mmgibbs.pedigree.tables import counted, quoted
 from mmgibbs.posterior.draw_names import RESIDUAL, threshold_name
 from mmgibbs.posterior.fitted import fitted
 from mmgibbs.posterior.parameters import NamedParameters
@@ -44,7 +45,6 @@ from mmgibbs.validation.evaluation import label
 from mmgibbs.validation.focal_values import make_moments, means_and_noise
 from mmgibbs.validation.kfold import EVERY_EFFECT, Predicted, Predictor, heritability
 from mmgibbs.validation.splits import Fold
-from pedigree.tables import counted, quoted
 
 NOTE_SHARE_OF_ERROR = 0.05  # of the variance of predictions: from this share on Monte Carlo error is worth a note
 

@@ -33,6 +33,7 @@ from mmgibbs.data.prepared import Prepared
 from mmgibbs.models.design import Design
 from mmgibbs.models.labels import parameter_labels
 from mmgibbs.models.response import Categories, Count
+from mmgibbs.pedigree.tables import agreeing, counted
 from mmgibbs.report.html_tables import listed
 from mmgibbs.report.notebook import text_as_html
 from mmgibbs.runs.record import common_record, described_relationship, versions
@@ -42,7 +43,6 @@ from mmgibbs.validation.evaluation import Recorded
 from mmgibbs.validation.kfold import EVERY_EFFECT, EVERY_EFFECT_AND_FIXED, fold_statistics
 from mmgibbs.validation.options import SAMPLE, ValidationPlan
 from mmgibbs.validation.splits import Focal, Fold
-from pedigree.tables import agreeing, counted
 
 OVER_FOLDS, FROM_MODEL, FROM_SIMULATION, FROM_FAMILIES = "folds", "model", "simulation", "bootstrap of families"
 FROM_DRAWS = "draws"

@@ -14,10 +14,10 @@ from mmgibbs.data.levels import lookup
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ConfigError, DataError, option, option_name
 from mmgibbs.models.design import Design
+from mmgibbs.pedigree.read import Pedigree
+from mmgibbs.pedigree.tables import counted, quoted
 from mmgibbs.validation.evaluation import Recorded
 from mmgibbs.validation.options import FOLD_DRAWS, ValidationPlan, check_number
-from pedigree.read import Pedigree
-from pedigree.tables import counted, quoted
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ BODIES = {
         "codegen",
     },
 }
-SOURCES = sorted(p for package in ("mmgibbs", "pedigree") for p in (ROOT / package).rglob("*.py"))
+PACKAGES = ("mmgibbs", "mmgibbs/pedigree")  # the second is a link in a checkout, which rglob does not follow
+SOURCES = sorted({p for package in PACKAGES for p in (ROOT / package).rglob("*.py")})
 
 
 def decorator(node: ast.expr) -> str:

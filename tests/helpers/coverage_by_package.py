@@ -15,7 +15,7 @@ def count_by_package(files: dict[str, dict]) -> list[tuple[str, int, int]]:
     lines, ran = Counter(), Counter()
     for name, found in files.items():
         top, *rest = Path(name).parts
-        package = top if top == "pedigree" or not rest else Path(rest[0]).stem
+        package = Path(rest[0]).stem if rest else top
         lines[package] += found["summary"]["num_statements"]
         ran[package] += found["summary"]["covered_lines"]
     return [(package, lines[package], ran[package]) for package in sorted(lines)]

@@ -15,7 +15,7 @@ from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.draft.make import Draft, init
 from mmgibbs.errors import MmgibbsError
-from pedigree.errors import PedigreeError
+from mmgibbs.pedigree.errors import PedigreeError
 
 VARIANCES = {"genetic": 90000.0, "permanent_environment": 40000.0, "residual": 160000.0}
 TOO_FEW = "are too few to estimate variances well"  # 60 records: said of every table here

@@ -19,7 +19,7 @@ from mmgibbs.draws import polya_gamma as pg
 from mmgibbs.draws import truncated_normal as tn
 from mmgibbs.draws.purpose import REGRESSION_LATENT, stream
 from mmgibbs.draws.source import FOLDER, NAMES, cuda_source
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 STREAM = stream(REGRESSION_LATENT, 9)
 DRAW, SEED, CHAIN = 3, 20240, 1

@@ -18,8 +18,7 @@ def read_page(name):
 
 
 def copy_source(folder):
-    for package in ("mmgibbs", "pedigree"):
-        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__", "*.nb*"))
+    shutil.copytree(ROOT / "mmgibbs", folder / "mmgibbs", ignore=shutil.ignore_patterns("__pycache__", "*.nb*"))
 
 
 def change(path, old, new):

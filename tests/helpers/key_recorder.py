@@ -105,7 +105,7 @@ def _record_everything(library: str):
     functions = ctypes.CDLL(library)
     functions.mmgibbs_take_keys.restype = ctypes.c_uint64
     from mmgibbs.draws import generator, normal, philox
-    from pedigree.kernels import kernel
+    from mmgibbs.pedigree.kernels import kernel
 
     tell = types.ExternalFunction("mmgibbs_record_key", types.int32(*[types.uint64] * 6))
     tag = types.ExternalFunction("mmgibbs_tag_key", types.int32(types.uint64))

@@ -6,8 +6,8 @@ import pytest
 
 import mmgibbs
 from mmgibbs.data.prepare import prepare
-from pedigree.inbreeding import inbreeding
-from pedigree.relationship_products import relationship_block
+from mmgibbs.pedigree.inbreeding import inbreeding
+from mmgibbs.pedigree.relationship_products import relationship_block
 
 N, SNPS = 90, 120
 V, POLYGENIC, RESIDUAL = 0.02, 0.8, 1.0

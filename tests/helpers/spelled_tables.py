@@ -13,7 +13,7 @@ from reference import dense
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import MmgibbsError
-from pedigree.errors import PedigreeError
+from mmgibbs.pedigree.errors import PedigreeError
 
 N_ANIMALS, N_RECORDS, N_SIRES, N_DAMS = 40, 60, 4, 8
 RECORD_COLUMNS = ("animal", "herd", "sex", "age", "milk", "fat")

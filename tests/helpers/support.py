@@ -100,7 +100,7 @@ def copies(design, n: int):
     from mmgibbs.models.relationships.single_step import SingleStep
     from mmgibbs.models.relationships.user_inverse import SparseInverse
     from mmgibbs.models.terms import Levels, Related
-    from pedigree.relationship import relatives
+    from mmgibbs.pedigree.relationship import relatives
 
     def dense(block, q):
         levels = np.concatenate([block.levels + c * q for c in range(n)]).astype(np.int32)

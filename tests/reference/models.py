@@ -27,9 +27,9 @@ from mmgibbs.models.relationships.selfing import SelfedPedigree
 from mmgibbs.models.relationships.single_step import SingleStep
 from mmgibbs.models.relationships.user_inverse import SparseInverse
 from mmgibbs.models.terms import Effect, Flat, Levels, Normal, Related, Term
-from pedigree.metafounders import metafounder_relatives
-from pedigree.relationship import relatives
-from pedigree.selfing import selfed_relatives
+from mmgibbs.pedigree.metafounders import metafounder_relatives
+from mmgibbs.pedigree.relationship import relatives
+from mmgibbs.pedigree.selfing import selfed_relatives
 
 EXAMPLES = {}
 

@@ -18,13 +18,13 @@ from reference.dense import build, incidence, relationship_inverse
 
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
+from mmgibbs.pedigree.relationship_products import relationship_block
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.simulation.simulate import animal_ids
 from mmgibbs.validation import lr
 from mmgibbs.validation.evaluation import evaluate, evaluate_masked, read_recorded
 from mmgibbs.validation.options import ValidationPlan
 from mmgibbs.validation.run import examine
-from pedigree.relationship_products import relationship_block
 
 REPLICATES = 1000
 

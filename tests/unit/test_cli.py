@@ -19,8 +19,8 @@ import mmgibbs
 import mmgibbs.runs.run
 from mmgibbs.cli import main
 from mmgibbs.errors import DataError, DeviceError, as_a_command, is_command, option, option_name, submit_in_context
+from mmgibbs.pedigree.errors import PedigreeError, TableError
 from mmgibbs.runs.check_text import counts_as_text, notes_as_text
-from pedigree.errors import PedigreeError, TableError
 
 ANALYSIS = """\
 data: {phenotypes: phenotypes.csv, pedigree: pedigree.csv}
@@ -303,7 +303,7 @@ def test_help_does_not_load_the_solver(arguments):
 
 def test_what_a_validation_says_needs_no_figures():
     """matplotlib is imported for a page, not for the words on it, nor for a validation without one."""
-    names = "mmgibbs.validation.words, mmgibbs.validation.run, mmgibbs.comparison.make"
+    names = "mmgibbs.validation.words, mmgibbs.validation.run, mmgibbs.report.comparison.make"
     assert "matplotlib" not in modules_read(f"import {names}")
 
 

@@ -18,7 +18,7 @@ import mmgibbs
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError
 
-PACKAGES = {"compare": "comparison", "init": "draft", "simulate": "simulation", "validate": "validation"}
+PACKAGES = {"compare": "report.comparison", "init": "draft", "simulate": "simulation", "validate": "validation"}
 # What an option is called in Python, where that is not its name: the files; a list of overrides; no instead of yes.
 CALLED = {"file": "config", "set": "overrides", "quiet": "progress", "no_report": "report", "no_check": "check"}
 KEYS = {"init": ["widths", "pedigree_widths", "encoding", "pedigree_encoding", "unknown", "groups", "group_column"]}

@@ -9,10 +9,10 @@ from helpers.shared_runs import copy_of_run
 from helpers.support import ROOT
 
 import mmgibbs
-import pedigree
+from mmgibbs import pedigree
+from mmgibbs.pedigree.simulate import SimulatedPedigree
 from mmgibbs.runs.predict import Predicted
 from mmgibbs.runs.several import Scenario
-from pedigree.simulate import SimulatedPedigree
 
 PUBLIC = {f"{of.__name__}.{name}": getattr(of, name) for of in (mmgibbs, pedigree) for name in of.__all__}
 RETURNED = {"Predicted": Predicted, "Scenario": Scenario, "SimulatedPedigree": SimulatedPedigree}
@@ -44,7 +44,7 @@ def entries(lines):
 def members(cls):
     """Its public methods, those of the bases of this project included, by name."""
     for name, value in inspect.getmembers(cls, inspect.isfunction):
-        if not name.startswith("_") and value.__module__.split(".")[0] in ("mmgibbs", "pedigree"):
+        if not name.startswith("_") and value.__module__.split(".")[0] == "mmgibbs":
             yield name, value
 
 

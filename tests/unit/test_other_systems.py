@@ -53,7 +53,7 @@ WITHOUT_LINUX = """
     io.open = builtins.open = no_system_files
     os.open = no_folders
 
-    from mmgibbs.bench.evaluation import processor
+    from mmgibbs.runs.bench.evaluation import processor
     from mmgibbs.cli import main
     from mmgibbs.machine.memory import free_bytes, peak_bytes
     from mmgibbs.machine.threads import cores

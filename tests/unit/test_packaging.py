@@ -21,7 +21,8 @@ from mmgibbs.report.render import LIBRARIES
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-PACKAGES = ("mmgibbs", "pedigree")
+PACKAGES = ("mmgibbs", "pedigree")  # folders at the top
+NAMES = {"mmgibbs": "mmgibbs", "pedigree": "mmgibbs.pedigree"}  # to import them
 RECIPE = ROOT / "conda" / "recipe.yaml"
 CONDA_NAMES = {"matplotlib": "matplotlib-base"}  # of packages that conda-forge calls otherwise
 
@@ -141,8 +142,10 @@ def test_package_data_is_complete():
     for package in PACKAGES:
         files = [p.relative_to(ROOT / package).as_posix() for p in (ROOT / package).rglob("*") if p.is_file()]
         data = [f for f in files if not f.startswith("__pycache__/") and not f.endswith((".py", ".pyc"))]
-        assert [f for f in data if not any(fnmatch(f, p) for p in patterns[package])] == []
-        assert [p for p in patterns[package] if not any(fnmatch(f, p) for f in data)] == [], "patterns of no file"
+        assert [f for f in data if not any(fnmatch(f, p) for p in patterns[NAMES[package]])] == []
+        assert [p for p in patterns[NAMES[package]] if not any(fnmatch(f, p) for f in data)] == [], (
+            "patterns of no file"
+        )
     for package in PACKAGES:
         folders = {p.parent for p in (ROOT / package).rglob("*.py")}
         assert [str(f) for f in folders if not (f / "__init__.py").exists()] == []

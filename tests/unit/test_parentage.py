@@ -10,9 +10,9 @@ from scipy import stats
 import mmgibbs
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError, DataError
+from mmgibbs.pedigree.read import read_pedigree
 from mmgibbs.population.parentage import Thresholds, are_descendants, birth_bounds
 from mmgibbs.population.results import parentage_lines
-from pedigree.read import read_pedigree
 
 N_SNPS, ERROR = 3000, 0.002
 N_PARENTS, N_PROGENY = 40, 160

@@ -25,10 +25,10 @@ READ = re.compile(
 def test_polars_takes_no_path_for_a_pattern():
     """Every reader gets glob=False; pedigree/tables.py gives them bytes."""
     found = {}
-    for path in (p for package in ("mmgibbs", "pedigree") for p in (ROOT / package).rglob("*.py")):
+    for path in (p for package in ("mmgibbs", "mmgibbs/pedigree") for p in (ROOT / package).rglob("*.py")):
         source = re.sub(r"(?m)^ *>>> .*$", "", path.read_text(encoding="utf-8"))
         found[path.relative_to(ROOT).as_posix()] = [c[0] for c in READ.finditer(source) if "glob=False" not in c[0]]
-    (of_bytes,) = found.pop("pedigree/tables.py")
+    (of_bytes,) = found.pop("mmgibbs/pedigree/tables.py")
     assert re.match(r"pl.read_csv\(\s*content,", of_bytes) and not any(found.values())
 
 

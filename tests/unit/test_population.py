@@ -10,9 +10,9 @@ from helpers.support import ROOT
 import mmgibbs
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError, DataError
+from mmgibbs.pedigree.inbreeding import inbreeding
+from mmgibbs.pedigree.panmictic_index import panmictic_index
 from mmgibbs.population.results import fact_lines
-from pedigree.inbreeding import inbreeding
-from pedigree.panmictic_index import panmictic_index
 
 HERD_BOOK = ROOT / "data_samples" / "beef" / "pedigree.csv"
 # a x b -> c, d; full sibs c x d -> e, f; e x f -> g, h
@@ -199,7 +199,7 @@ def test_panmictic_index_without_cancellation(monkeypatch):
     parents = rng.integers(-1, np.arange(1, 60)[:, None], (59, 2)).astype(np.int32)
     sire, dam = np.concatenate([[[-1, -1]], parents]).astype(np.int32).T
     F = inbreeding(sire, dam)
-    monkeypatch.setattr("pedigree.panmictic_index.HIGHEST_F", -1.0)
+    monkeypatch.setattr("mmgibbs.pedigree.panmictic_index.HIGHEST_F", -1.0)
     np.testing.assert_allclose(panmictic_index(sire, dam, F), 1 - F, atol=1e-14)
 
 

@@ -41,7 +41,7 @@ def replaced():
             for place, thing in ((key, value), *((f"{key}.{k}", v) for k, v in members)):
                 home = getattr(thing, "__module__", None)
                 named = getattr(module, "__name__", name) != home and callable(thing)
-                if named and isinstance(home, str) and home.split(".")[0] in ("mmgibbs", "pedigree"):
+                if named and isinstance(home, str) and home.split(".")[0] == "mmgibbs":
                     found.append(f"{name}.{place}")
     return found
 
@@ -55,7 +55,7 @@ DOING = """
 import importlib, pkgutil
 import mmgibbs, pedigree
 from mmgibbs.errors import MmgibbsError
-from pedigree.errors import PedigreeError
+from mmgibbs.pedigree.errors import PedigreeError
 
 for package in (mmgibbs, pedigree):
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
@@ -103,8 +103,8 @@ def test_nothing_is_changed(tmp_path):
 def test_changes_are_seen(tmp_path):
     doing = """
 os.environ["X"], numba.config.CACHE_DIR = "1", "."
-import pedigree.errors
-numba.njit = pedigree.errors.PedigreeError
+import mmgibbs.pedigree.errors
+numba.njit = mmgibbs.pedigree.errors.PedigreeError
 """
     seen = changes(doing, tmp_path)
     assert seen == {"changed": ["environment", "settings of numba"], "replaced": ["numba.njit"]}

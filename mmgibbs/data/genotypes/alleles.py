@@ -18,7 +18,7 @@ from mmgibbs.data.genotypes.snps import warn_of_respelled
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError, option_name
 from mmgibbs.genotypes.store import BLOCK, dosages
-from pedigree.tables import agreeing, counted, quoted
+from mmgibbs.pedigree.tables import agreeing, counted, quoted
 
 UNKNOWN = ("0", ".", "")  # what files write for an allele that they do not know
 

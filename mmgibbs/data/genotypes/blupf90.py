@@ -25,9 +25,9 @@ from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.reading import LINE_END, pack_digits, split_lines
 from mmgibbs.genotypes.store import PackedGenotypes, PackedSource, count_chunks
-from pedigree.contents import unzip
-from pedigree.errors import TableError
-from pedigree.tables import quoted
+from mmgibbs.pedigree.contents import unzip
+from mmgibbs.pedigree.errors import TableError
+from mmgibbs.pedigree.tables import quoted
 
 _CARRIAGE_RETURN = 13
 

@@ -12,8 +12,8 @@ from mmgibbs.config.markers import ChosenSnps
 from mmgibbs.data.genotypes.map_file import NAMES
 from mmgibbs.data.phenotypes import SHOWN, cells_as_text, read_any
 from mmgibbs.errors import DataError, nearest
-from pedigree.messages import ResultWarning
-from pedigree.tables import agreeing, counted, quoted
+from mmgibbs.pedigree.messages import ResultWarning
+from mmgibbs.pedigree.tables import agreeing, counted, quoted
 
 GROUP_COLUMNS = ("group", "annotation", "class", "category", "set")  # what headers call the groups, in lower case
 

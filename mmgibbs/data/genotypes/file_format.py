@@ -20,7 +20,7 @@ from mmgibbs.data.phenotypes import SHOWN, refuse_rows
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.formats import FORMATS
 from mmgibbs.genotypes.store import GenotypeSource
-from pedigree.tables import counted, quoted
+from mmgibbs.pedigree.tables import counted, quoted
 
 HEAD_BYTES = 1 << 24  # of a file, within which its first line must end
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"

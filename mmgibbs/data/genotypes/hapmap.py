@@ -21,10 +21,10 @@ from mmgibbs.data.genotypes.map_file import parse_positions
 from mmgibbs.data.phenotypes import SHOWN, refuse_rows
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.store import BLOCK, PackedGenotypes, PackedSource, count_chunks
-from pedigree.contents import UTF8
-from pedigree.errors import TableError
-from pedigree.spelling import are_unknown_codes
-from pedigree.tables import Table, counted, open_table, quoted
+from mmgibbs.pedigree.contents import UTF8
+from mmgibbs.pedigree.errors import TableError
+from mmgibbs.pedigree.spelling import are_unknown_codes
+from mmgibbs.pedigree.tables import Table, counted, open_table, quoted
 
 # Columns before the animals, in lower case without punctuation, as TASSEL and others call them.
 _DESCRIPTIONS = frozenset(

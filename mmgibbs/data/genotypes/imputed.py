@@ -29,8 +29,8 @@ from mmgibbs.data.relationships import Kin
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.store import GenotypeSource, RealGenotypes, Store, dosages, store_genotypes
 from mmgibbs.models.terms import Term
-from pedigree.expected import ConditionalExpectation
-from pedigree.tables import counted
+from mmgibbs.pedigree.expected import ConditionalExpectation
+from mmgibbs.pedigree.tables import counted
 
 CONSTANT = 1e-10  # J that varies less is constant
 J_OF_GENOTYPED = -1.0

@@ -12,8 +12,8 @@ import polars as pl
 from mmgibbs.data.genotypes.snps import UNIT_OF_COLUMN, positions_of_plink, warn_of_respelled
 from mmgibbs.data.phenotypes import SHOWN, cells_as_text, read_any, refuse_rows
 from mmgibbs.errors import DataError
-from pedigree.spelling import are_unknown_codes, parse_numbers
-from pedigree.tables import counted, quoted
+from mmgibbs.pedigree.spelling import are_unknown_codes, parse_numbers
+from mmgibbs.pedigree.tables import counted, quoted
 
 if TYPE_CHECKING:
     from mmgibbs.data.genotypes.file_format import GenotypeFile

@@ -16,9 +16,9 @@ from mmgibbs.data.genotypes.plink import MAGIC, SNP_MAJOR
 from mmgibbs.data.phenotypes import SHOWN, refuse_rows
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.store import GenotypeSource
-from pedigree.contents import unzip
-from pedigree.errors import TableError
-from pedigree.tables import counted, quoted
+from mmgibbs.pedigree.contents import unzip
+from mmgibbs.pedigree.errors import TableError
+from mmgibbs.pedigree.tables import counted, quoted
 
 _MISSING = -9  # as pgenlib gives it
 

@@ -21,7 +21,7 @@ from mmgibbs.data.phenotypes import read_any
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.reading import decode_bed
 from mmgibbs.genotypes.store import GenotypeSource
-from pedigree.tables import counted, quoted
+from mmgibbs.pedigree.tables import counted, quoted
 
 MAGIC = b"\x6c\x1b"
 SNP_MAJOR = 1

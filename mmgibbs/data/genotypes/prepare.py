@@ -25,8 +25,8 @@ from mmgibbs.genotypes.store import (
     open_store,
     store_genotypes,
 )
-from pedigree.read import Pedigree
-from pedigree.tables import counted
+from mmgibbs.pedigree.read import Pedigree
+from mmgibbs.pedigree.tables import counted
 
 
 @dataclass(frozen=True)

@@ -31,10 +31,10 @@ from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.quality import call_rates, opposing_homozygotes, repeated_animals, repeated_snps
 from mmgibbs.genotypes.store import Store
-from pedigree.messages import ResultWarning
-from pedigree.read import Pedigree
-from pedigree.spelling import find_respelled
-from pedigree.tables import counted, quoted
+from mmgibbs.pedigree.messages import ResultWarning
+from mmgibbs.pedigree.read import Pedigree
+from mmgibbs.pedigree.spelling import find_respelled
+from mmgibbs.pedigree.tables import counted, quoted
 
 
 def find_genotyped_parents(pedigree: Pedigree, code: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -15,8 +15,8 @@ import polars as pl
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.genotypes.quality import count_heterozygous
 from mmgibbs.genotypes.store import Store
-from pedigree.spelling import are_unknown_codes, find_respelled, normal_forms
-from pedigree.tables import counted, quoted
+from mmgibbs.pedigree.spelling import are_unknown_codes, find_respelled, normal_forms
+from mmgibbs.pedigree.tables import counted, quoted
 
 HOW = "chromosome:position, with its alleles where several share a place, or snp and their number in the file"
 

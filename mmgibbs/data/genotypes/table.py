@@ -17,11 +17,11 @@ from mmgibbs.data.genotypes.file_format import GenotypeFile, snp_table
 from mmgibbs.data.phenotypes import SHOWN, clean_ids, refuse_rows, refuse_type
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.store import GenotypeSource, dosages
-from pedigree.columns import RECOGNISED
-from pedigree.contents import UTF8
-from pedigree.errors import TableError
-from pedigree.spelling import are_unknown_codes, parse_numbers
-from pedigree.tables import Table, agreeing, counted, open_table, quoted
+from mmgibbs.pedigree.columns import RECOGNISED
+from mmgibbs.pedigree.contents import UTF8
+from mmgibbs.pedigree.errors import TableError
+from mmgibbs.pedigree.spelling import are_unknown_codes, parse_numbers
+from mmgibbs.pedigree.tables import Table, agreeing, counted, open_table, quoted
 
 RAW = ("FID", "IID", "PAT", "MAT", "SEX", "PHENOTYPE")  # the first columns of a .raw, by plink --recode A
 _TRAW = ("CHR", "SNP", "(C)M", "POS", "COUNTED", "ALT")  # of a .traw, which has SNPs in rows

@@ -29,7 +29,7 @@ from mmgibbs.data.genotypes.file_format import (
 )
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.store import BLOCK, PackedGenotypes, PackedSource, count_chunks
-from pedigree.tables import agreeing, counted, quoted
+from mmgibbs.pedigree.tables import agreeing, counted, quoted
 
 MISSING = 3
 _NO_ALLELE = -2  # as cyvcf2 has it after the last allele of a shorter genotype; -1 is '.'

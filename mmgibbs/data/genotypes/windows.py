@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config.markers import SIZE, SIZES, SNPS, Windows
-from pedigree.tables import counted, format_number
+from mmgibbs.pedigree.tables import counted, format_number
 
 _FEWEST_WINDOWS = 10  # of one SNP each, of which is said that they are narrow
 

@@ -25,7 +25,7 @@ from mmgibbs.engines.serial import sweep_levels
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.structured import Records, StructuredEquations, TermLists, visits_of_levels
 from mmgibbs.machine.threads import Threads
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 PLACES = 4096  # combinations of levels and patterns, at most: their sums stay in the cache
 RECORDS_PER_PLACE = 8  # at least, on average

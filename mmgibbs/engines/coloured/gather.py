@@ -23,7 +23,7 @@ from mmgibbs.equations.structured import TermLists
 from mmgibbs.machine.intrinsics import add_multiple, prefetch, set_multiple, stack_array
 from mmgibbs.models.relationships.base import UNKNOWN, Lists
 from mmgibbs.models.relationships.pedigree import PedigreeLists
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 LANES = 128  # levels side by side: what is done once per group costs little, and the group's numbers stay in the cache
 AHEAD = 48  # entries: some microseconds, and not more than the L1 cache can hold

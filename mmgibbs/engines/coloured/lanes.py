@@ -34,7 +34,7 @@ from mmgibbs.equations.relationships import weight as diagonal
 from mmgibbs.equations.structured import StructuredEquations, TermLists
 from mmgibbs.machine.intrinsics import add_multiple, set_multiple, stack_array
 from mmgibbs.machine.threads import Threads
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 
 def fit_in_lanes(equations: StructuredEquations, term: int) -> bool:

@@ -26,7 +26,7 @@ from mmgibbs.equations.records import accumulate_level_rhs, subtract_level_fit, 
 from mmgibbs.equations.relationships import times_row, weight
 from mmgibbs.equations.structured import StructuredEquations, TermLists
 from mmgibbs.machine.threads import Threads
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 PIECE = 32_768  # entries in one piece: fixed, so that the order of summation does not depend on the number of threads
 ONE = np.uint64(1)

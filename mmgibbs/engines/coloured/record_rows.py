@@ -21,7 +21,7 @@ from mmgibbs.equations.scaling import Plan, Scaling
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.machine.intrinsics import add_multiple, prefetch, set_multiple, stack_array, widen
 from mmgibbs.machine.threads import Threads
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 AHEAD = np.uint64(24)  # records ahead for which memory is asked: rows of theta are mostly waiting for it
 

@@ -27,7 +27,7 @@ from mmgibbs.machine.threads import Threads
 from mmgibbs.models.relationships.base import Lists
 from mmgibbs.models.relationships.identity import IdentityLists
 from mmgibbs.models.relationships.pedigree import PedigreeLists
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 AHEAD = np.uint64(24)  # levels ahead for which memory is asked
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmgibbs.cholesky.factor import Factor
 from mmgibbs.engines.direct.standard_errors import MOST_EQUATIONS
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.errors import DeviceError, ModelError
+from mmgibbs.likelihood.cholesky.factor import Factor
 from mmgibbs.likelihood.coefficients import Coefficients, joined_coefficients
 from mmgibbs.machine.memory import free_bytes
 from mmgibbs.models.design import Design

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from mmgibbs.cholesky.factor import Factor
 from mmgibbs.engines.direct.original_scale import original_scale_rows
 from mmgibbs.equations.base import layout
 from mmgibbs.errors import DeviceError
+from mmgibbs.likelihood.cholesky.factor import Factor
 from mmgibbs.likelihood.coefficients import Coefficients, joined_coefficients
 from mmgibbs.machine.memory import refuse_beyond_free
 from mmgibbs.machine.speed import Tell, describe_duration, estimate_seconds

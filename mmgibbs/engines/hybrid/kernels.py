@@ -14,7 +14,7 @@ from mmgibbs.draws.small_matrices import SINGULAR, cholesky_reciprocal
 from mmgibbs.equations.records import sum_level_cross_products
 from mmgibbs.equations.relationships import weight
 from mmgibbs.machine.intrinsics import prefetch, stack
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 CHUNK = 256  # levels whose normals are drawn together
 PIECE = 512  # elements of a row that are summed in one go: a long row is the sum of its pieces, on every device

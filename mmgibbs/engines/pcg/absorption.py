@@ -30,7 +30,7 @@ from mmgibbs.machine.intrinsics import add_multiple, prefetch, set_multiple, sta
 from mmgibbs.machine.threads import Threads
 from mmgibbs.models.relationships.base import UNKNOWN
 from mmgibbs.models.relationships.pedigree import PedigreeLists
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 ASKED = 16  # progeny whose memory is asked for: more would drive out what is needed first
 MOST_VISITS = 64  # of an absorbed level: each pair of a level and one that its records meet is looked up in a list

@@ -9,7 +9,7 @@ import numpy as np
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky_reciprocal
 from mmgibbs.equations.records import sum_level_cross_products
 from mmgibbs.equations.relationships import times_row, weight
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 
 @kernel

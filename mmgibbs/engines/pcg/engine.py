@@ -32,7 +32,7 @@ from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.machine.threads import blas_threads
 from mmgibbs.models.design import Design
 from mmgibbs.models.residual import stack_classes
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 ROOM = 1_000_000_000  # bytes of work arrays up to which draws are made at once
 

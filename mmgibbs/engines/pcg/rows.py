@@ -25,7 +25,7 @@ from mmgibbs.machine.intrinsics import add_multiple, prefetch, set_multiple, sta
 from mmgibbs.machine.threads import SHARES_PER_THREAD, Threads, equal_ranges
 from mmgibbs.models.relationships.identity import IdentityLists
 from mmgibbs.models.relationships.pedigree import PedigreeLists
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 AHEAD = np.uint64(24)  # visits, or levels, ahead for which memory is asked
 

@@ -28,7 +28,7 @@ from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.threads import ALONE, Threads, blas_threads
 from mmgibbs.models.design import Design
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 VECTORS_PER_COLUMN = 10  # of the length of theta, that a right-hand side takes while it is solved for
 RECORDS_PER_COLUMN = 4  # of the size of y

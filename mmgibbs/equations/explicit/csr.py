@@ -20,7 +20,7 @@ import numpy as np
 from mmgibbs.equations.base import Layout, layout, precisions
 from mmgibbs.equations.explicit.unit_blocks import UnitBlock, unit_blocks
 from mmgibbs.models.design import Design
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 
 class ScalarEffect(NamedTuple):

@@ -19,7 +19,7 @@ import numpy as np
 
 from mmgibbs.models.design import Design
 from mmgibbs.models.terms import Effect, Term
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 _NONE = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0)
 

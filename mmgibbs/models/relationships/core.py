@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mmgibbs.models.relationships.inverse import invert
-from pedigree.partitioned import SubsetInverse
+from mmgibbs.pedigree.partitioned import SubsetInverse
 
 ROWS = 1024  # of P that are taken to double at once
 

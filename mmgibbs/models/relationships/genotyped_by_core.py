@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from mmgibbs.models.relationships.core import CoreBlock
-from pedigree.partitioned import SubsetInverse, restricted
-from pedigree.relationship import a_inverse_csr
+from mmgibbs.pedigree.partitioned import SubsetInverse, restricted
+from mmgibbs.pedigree.relationship import a_inverse_csr
 
 COLUMNS = 64  # right-hand sides at once
 

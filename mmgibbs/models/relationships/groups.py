@@ -13,8 +13,8 @@ import numpy as np
 
 from mmgibbs.models.relationships.base import UNKNOWN, Lists
 from mmgibbs.models.relationships.pedigree import Pedigree
-from pedigree.group_shares import group_composition, sum_squared_shares
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.group_shares import group_composition, sum_squared_shares
+from mmgibbs.pedigree.kernels import kernel
 
 
 @dataclass(frozen=True)

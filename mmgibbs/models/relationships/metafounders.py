@@ -16,16 +16,16 @@ import numpy as np
 from mmgibbs.models.relationships.base import DenseBlock, Lists
 from mmgibbs.models.relationships.pedigree import mendelian_noise
 from mmgibbs.models.relationships.single_step import SingleStep
-from pedigree.metafounders import (
+from mmgibbs.pedigree.metafounders import (
     a_among_with_metafounders,
     inverse_among_with_metafounders,
 )
-from pedigree.relationship import Relatives
-from pedigree.relationship_products import a_times_relatives
+from mmgibbs.pedigree.relationship import Relatives
+from mmgibbs.pedigree.relationship_products import a_times_relatives
 
 
 def metafounders(kin: Relatives, gamma: np.ndarray, made: Mapping[str, Any]) -> Metafounders:
-    """kin: that of `pedigree.metafounders.metafounder_relatives`; gamma (m, m)."""
+    """kin: that of `mmgibbs.pedigree.metafounders.metafounder_relatives`; gamma (m, m)."""
     levels = np.arange(kin.n_animals, kin.n_levels, dtype=np.int32)
     inverse = np.linalg.inv(gamma)
     return Metafounders(kin, DenseBlock(levels, (inverse + inverse.T) / 2), made, gamma)

@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from mmgibbs.models.relationships.base import UNKNOWN, JointLevels, Lists, Relationship
-from pedigree.kernels import kernel
-from pedigree.partitioned import inverse_among
-from pedigree.relationship import Relatives, a_inverse_csr, list_progeny
-from pedigree.relationship_products import a_times_relatives, relationship_block
+from mmgibbs.pedigree.kernels import kernel
+from mmgibbs.pedigree.partitioned import inverse_among
+from mmgibbs.pedigree.relationship import Relatives, a_inverse_csr, list_progeny
+from mmgibbs.pedigree.relationship_products import a_times_relatives, relationship_block
 
 # Below this Mendelian variance rounding leaves iterations no digits of the residual that they stop at, and draws of one
 # animal after another take 1 / d sweeps to move a line and its progeny together.

@@ -33,10 +33,10 @@ from mmgibbs.models.relationships.core import CoreBlock
 from mmgibbs.models.relationships.genotyped_by_core import GenotypedByCore
 from mmgibbs.models.relationships.inverse import invert
 from mmgibbs.models.relationships.pedigree import Pedigree, mendelian_noise
-from pedigree.conditional_means import ConditionalMeans
-from pedigree.group_shares import group_composition
-from pedigree.partitioned import Partitioned, SubsetInverse, inverse_among, partitioned
-from pedigree.relationship_products import relationship_block
+from mmgibbs.pedigree.conditional_means import ConditionalMeans
+from mmgibbs.pedigree.group_shares import group_composition
+from mmgibbs.pedigree.partitioned import Partitioned, SubsetInverse, inverse_among, partitioned
+from mmgibbs.pedigree.relationship_products import relationship_block
 
 COLUMNS = 64  # right-hand sides at once
 EXACT_UP_TO = 2e9  # others x genotyped: a minute; beyond, the others' diagonal is estimated

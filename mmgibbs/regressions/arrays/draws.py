@@ -16,7 +16,7 @@ from mmgibbs.draws.normal import fill_normals_range
 from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.polya_gamma import polya_gamma
 from mmgibbs.draws.truncated_normal import truncated_normal_positive
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 
 @kernel

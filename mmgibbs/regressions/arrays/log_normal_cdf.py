@@ -6,7 +6,7 @@ import numpy as np
 
 from mmgibbs.draws.elementary import LN2_HIGH, LN2_LOW, LOG2_E, ROUND, SHIFT_52, bits, from_bits, log
 from mmgibbs.draws.philox import ONE_BITS
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 SLOPE = 0.4 * 0.7071067811865476
 

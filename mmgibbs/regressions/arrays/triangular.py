@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 ONE = np.uint64(1)
 

@@ -30,6 +30,7 @@ import numpy as np
 
 from mmgibbs.draws.elementary import exp, log
 from mmgibbs.draws.philox import draw_word, uniform_pair
+from mmgibbs.pedigree.kernels import kernel
 from mmgibbs.regressions.hierarchical.likelihood import (
     SINGLE,
     advance,
@@ -39,7 +40,6 @@ from mmgibbs.regressions.hierarchical.likelihood import (
     logit_derivatives,
     loss,
 )
-from pedigree.kernels import kernel
 
 FIFTH = 0.1278  # above the largest fifth derivative of log(1 + e^psi)
 ROUNDING = 1e-9  # of a sum of derivatives, far above what it is: nearer than this to the level, h is evaluated

@@ -9,7 +9,7 @@ import numpy as np
 
 from mmgibbs.draws.elementary import LOG2_E, ROUND, SHIFT_52, bits, from_bits, log
 from mmgibbs.draws.philox import ONE_BITS
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 LN2 = 0.6931471805599453
 FACTORS = 512  # of 1 ... 2, multiplied before one logarithm

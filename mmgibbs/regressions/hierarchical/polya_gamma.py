@@ -14,8 +14,8 @@ import numpy as np
 
 from mmgibbs.draws.normal import normal
 from mmgibbs.draws.polya_gamma import polya_gamma
+from mmgibbs.pedigree.kernels import kernel
 from mmgibbs.regressions.hierarchical.likelihood import linear_predictor, log_sum_except
-from pedigree.kernels import kernel
 
 
 @kernel(fastmath={"reassoc", "contract", "nsz"})

@@ -17,7 +17,7 @@ import numpy as np
 from mmgibbs.draws.inverse_wishart import NOTHING, draw_inverse_wishart
 from mmgibbs.draws.normal import normal
 from mmgibbs.draws.small_matrices import cholesky
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 GROUPS_OF_A_PIECE = 64  # whose terms are added one after another
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from mmgibbs.draws.truncated_normal import truncated_normal_positive
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 ONE, TWO, THREE, GROUP = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 BATCH_BYTES = 1 << 18  # of X: a quarter to a whole of a core's second cache

@@ -6,7 +6,7 @@ import numpy as np
 
 from mmgibbs.draws.elementary import exp, log
 from mmgibbs.draws.polya_gamma import polya_gamma
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 
 @kernel

@@ -41,8 +41,8 @@ from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.likelihood.working_variates import working_effects, working_residuals
 from mmgibbs.machine.memory import free_bytes
 from mmgibbs.machine.threads import Threads, blas_threads
+from mmgibbs.pedigree.kernels import kernel
 from mmgibbs.reml.monte_carlo.simulated import SimulatedRecords
-from pedigree.kernels import kernel
 
 COLUMNS_PER_THREAD = 8  # right-hand sides that share a pass; beyond that the vectors outgrow the caches
 # Errors of solutions, in posterior standard deviations, for each standard error of the estimates. Errors of all N

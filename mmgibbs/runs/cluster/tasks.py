@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import mmgibbs
 from mmgibbs.errors import DeviceError, MmgibbsError
 from mmgibbs.machine.memory import peak_bytes
+from mmgibbs.pedigree.errors import PedigreeError, TableError
 from mmgibbs.runs.cluster.workers import LOOKING, LOSSES, NO_WORKERS, Cluster, keep_freed_memory, no_worker
-from pedigree.errors import PedigreeError, TableError
 
 if TYPE_CHECKING:
     from distributed import Future

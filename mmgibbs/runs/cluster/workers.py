@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import mmgibbs
 from mmgibbs.errors import ConfigError, DeviceError, option, option_name
 from mmgibbs.machine.threads import cores
+from mmgibbs.pedigree.tables import counted
 from mmgibbs.runs.local import signals_ignored
-from pedigree.tables import counted
 
 if TYPE_CHECKING:
     from distributed import Client, Future, Security

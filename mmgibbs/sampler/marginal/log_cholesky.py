@@ -26,9 +26,9 @@ import numpy as np
 
 from mmgibbs.models.covariance import CovarianceModel
 from mmgibbs.models.priors import HalfT, UniformHeritability
+from mmgibbs.pedigree.kernels import kernel
 from mmgibbs.sampler.interweave import jacobian_exponents
 from mmgibbs.sampler.mixed_model import MixedModel
-from pedigree.kernels import kernel
 
 INVERSE_WISHART, HALF_T, UNIFORM_HERITABILITY = range(3)
 FAR = 100.0

@@ -22,7 +22,7 @@ from mmgibbs.draws.gamma import gamma
 from mmgibbs.draws.normal import normal
 from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import MARGINAL, stream
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 DF = 5
 INDEPENDENCE, AUTOREGRESSION, WALK, GRADIENT, SURROGATE = range(5)

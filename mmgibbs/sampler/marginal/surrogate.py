@@ -26,8 +26,8 @@ from mmgibbs.draws.gamma import gamma
 from mmgibbs.draws.normal import normal
 from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import MARGINAL, stream
+from mmgibbs.pedigree.kernels import kernel
 from mmgibbs.sampler.marginal.moves import DF, SURROGATE, Key, Shape, log_t
-from pedigree.kernels import kernel
 
 STEPS = 40
 LENGTHS = (1.0, 1.4, 2.0, 2.8)  # l, in units of sqrt(p)

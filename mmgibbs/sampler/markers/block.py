@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mmgibbs.genotypes.store import Store
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 BLOCK = 64
 

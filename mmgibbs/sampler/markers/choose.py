@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mmgibbs.draws.elementary import exp
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 NO_CLASS = -1
 

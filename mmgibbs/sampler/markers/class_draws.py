@@ -14,9 +14,9 @@ from math import sqrt
 import numpy as np
 
 from mmgibbs.draws.elementary import exp, log
+from mmgibbs.pedigree.kernels import kernel
 from mmgibbs.sampler.markers.block import place_of_turn, update_right_hand_sides
 from mmgibbs.sampler.markers.choose import choose
-from pedigree.kernels import kernel
 
 
 @kernel

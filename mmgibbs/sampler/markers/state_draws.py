@@ -23,9 +23,9 @@ import numpy as np
 
 from mmgibbs.draws.elementary import exp, log
 from mmgibbs.draws.small_matrices import cholesky
+from mmgibbs.pedigree.kernels import kernel
 from mmgibbs.sampler.markers.block import change_effects, make_equations, place_of_turn
 from mmgibbs.sampler.markers.choose import NO_CLASS, choose
-from pedigree.kernels import kernel
 
 
 @kernel

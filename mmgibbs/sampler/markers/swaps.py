@@ -24,10 +24,10 @@ from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import MARKER_SWAP, stream
 from mmgibbs.genotypes.products import CHUNK, add_rows
 from mmgibbs.genotypes.store import Store
+from mmgibbs.pedigree.kernels import kernel
 from mmgibbs.sampler.markers.alike import find_alike
 from mmgibbs.sampler.markers.arguments import Animals, Genotypes
 from mmgibbs.sampler.markers.priors.base import Site
-from pedigree.kernels import kernel
 
 NO_VARIANCES = np.empty((0, 0))
 

@@ -33,11 +33,11 @@ from mmgibbs.genotypes.products import CHUNK, DOTS, add_rows, dot_rows
 from mmgibbs.genotypes.store import Store
 from mmgibbs.machine.barrier import meet, share
 from mmgibbs.machine.threads import ALONE, Threads
+from mmgibbs.pedigree.kernels import kernel
 from mmgibbs.sampler.markers.arguments import Products
 from mmgibbs.sampler.markers.block import Block, Snps, place_of_turn
 from mmgibbs.sampler.markers.class_draws import draw_classes
 from mmgibbs.sampler.markers.state_draws import draw_sites, draw_states
-from pedigree.kernels import kernel
 
 SHARED = 8  # chunks of animals from which on threads share a sweep
 DRAWS = {ClassDraws: draw_classes, StateDraws: draw_states, SiteDraws: draw_sites}

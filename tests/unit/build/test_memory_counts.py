@@ -8,10 +8,10 @@ from helpers.memory_growth import analysis_of, grow
 from helpers.selection import first
 
 import mmgibbs
-from mmgibbs.contributions.coancestry import make_genomic_coancestry
 from mmgibbs.errors import DeviceError
 from mmgibbs.likelihood import coefficients
 from mmgibbs.machine import memory
+from mmgibbs.population.contributions.coancestry import make_genomic_coancestry
 from mmgibbs.runs.check_text import counts_as_text
 from mmgibbs.runs.local import INTERPRETER
 

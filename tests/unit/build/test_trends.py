@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from mmgibbs.build.trends import trend_notes
-from pedigree.read import ParentGroups, read_pedigree
+from mmgibbs.pedigree.read import ParentGroups, read_pedigree
 
 
 def tables(unknown, groups=False, births=True):

@@ -7,10 +7,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from mmgibbs.comparison.sides import _read_solutions_table
 from mmgibbs.config import load_config
 from mmgibbs.config.genotypes import Genotypes
-from mmgibbs.contributions.candidates import Matings, read_candidates, read_mated
 from mmgibbs.data.genotypes.chosen import _select_groups
 from mmgibbs.data.genotypes.file_format import open_genotypes
 from mmgibbs.data.genotypes.map_file import read_frequencies, read_map
@@ -18,8 +16,10 @@ from mmgibbs.data.prepare import prepare
 from mmgibbs.data.regression import read_regression
 from mmgibbs.data.relationship_files import read_gamma, read_relationship
 from mmgibbs.errors import MmgibbsError
-from pedigree.errors import PedigreeError, TableError
-from pedigree.read import ParentGroups, read_pedigree
+from mmgibbs.pedigree.errors import PedigreeError, TableError
+from mmgibbs.pedigree.read import ParentGroups, read_pedigree
+from mmgibbs.population.contributions.candidates import Matings, read_candidates, read_mated
+from mmgibbs.report.comparison.sides import _read_solutions_table
 
 N = 4
 REFUSED = {

@@ -14,8 +14,8 @@ from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.data.genotypes.prepare import prepare_genotypes
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import DataError
+from mmgibbs.pedigree.read import read_pedigree
 from mmgibbs.runs.check_text import counts_as_text, notes_as_text
-from pedigree.read import read_pedigree
 
 N, P = 60, 40
 IDS, SNPS = [f"a{i}" for i in range(N)], [f"m{j}" for j in range(P)]

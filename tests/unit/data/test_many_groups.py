@@ -10,7 +10,7 @@ from helpers.spelled_tables import PARENTS, PEDIGREE_COLUMNS, PLAIN, Case, delim
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import MmgibbsError
-from pedigree.errors import PedigreeError
+from mmgibbs.pedigree.errors import PedigreeError
 
 NAMES = ("base", "home", "import")
 ROWS = PLAIN.pedigree()

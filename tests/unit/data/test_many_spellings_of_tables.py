@@ -11,11 +11,11 @@ import numpy as np
 import polars as pl
 from helpers.spelled_tables import PARENTS, PEDIGREE_COLUMNS, PLAIN, Spelling, comma, delimited
 
-from mmgibbs.comparison.make import compare
 from mmgibbs.data.relationship_files import read_gamma, read_relationship
 from mmgibbs.errors import MmgibbsError
-from pedigree.errors import PedigreeError, TableError
-from pedigree.read import read_pedigree
+from mmgibbs.pedigree.errors import PedigreeError, TableError
+from mmgibbs.pedigree.read import read_pedigree
+from mmgibbs.report.comparison.make import compare
 
 PARENT_ROWS = PLAIN.pedigree()
 STYLES = [(",", "\n"), (";", "\r\n"), ("\t", "\r"), ("|", "\n"), ("  ", "\r\n"), (" ", "\r")]

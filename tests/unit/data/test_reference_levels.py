@@ -9,7 +9,7 @@ from reference import dense
 from mmgibbs.data.prepare import prepare
 from mmgibbs.engines.direct.standard_errors import posterior_sd
 from mmgibbs.errors import ConfigError, DataError
-from pedigree.groups import groups_by_age
+from mmgibbs.pedigree.groups import groups_by_age
 
 R = np.array([[1.0]])
 

@@ -11,7 +11,7 @@ from reference import tabular
 from mmgibbs.config import load_config
 from mmgibbs.draft.make import init
 from mmgibbs.errors import ConfigError, DataError
-from pedigree.read import read_pedigree
+from mmgibbs.pedigree.read import read_pedigree
 
 
 def test_ids_of_genotypes_tell_which_column_has_the_animals(tmp_path):

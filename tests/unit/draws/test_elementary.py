@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mmgibbs.draws import elementary as el
-from pedigree.kernels import kernel
+from mmgibbs.pedigree.kernels import kernel
 
 
 @kernel  # kept for these sources alone: Numba's own cache would not see a change of what is called

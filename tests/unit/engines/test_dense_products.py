@@ -19,8 +19,8 @@ from mmgibbs.models.relationships.base import DenseBlock
 from mmgibbs.models.relationships.core import CoreBlock, parts_of_core
 from mmgibbs.models.relationships.single_step import SingleStep
 from mmgibbs.models.terms import Effect, Levels, Related, Term
-from pedigree.partitioned import SubsetInverse, inverse_among
-from pedigree.relationship import relatives
+from mmgibbs.pedigree.partitioned import SubsetInverse, inverse_among
+from mmgibbs.pedigree.relationship import relatives
 
 LEVELS = np.array([3, 4, 7, 9, 12, 15, 20, 21, 22, 29], np.int32)
 

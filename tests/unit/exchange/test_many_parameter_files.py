@@ -13,8 +13,8 @@ from helpers.renumf90_cases import ANIMAL, head, pedigree, records
 from mmgibbs.config import load_config
 from mmgibbs.errors import MmgibbsError
 from mmgibbs.exchange.import_blupf90 import import_blupf90
+from mmgibbs.pedigree.errors import PedigreeError
 from mmgibbs.validation.evaluation import evaluate
-from pedigree.errors import PedigreeError
 
 MIN_INPUTS = 40
 PLAIN = head("6") + "EFFECT\n2 cross alpha\nEFFECT\n4 cov\n" + ANIMAL + "(CO)VARIANCES\n1.5\n"

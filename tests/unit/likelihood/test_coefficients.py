@@ -21,7 +21,7 @@ def blocks_of(example):
 def form(request, monkeypatch):
     """The factor has this form, whatever it costs."""
     longest = np.inf if request.param == "columns" else 0
-    monkeypatch.setattr("mmgibbs.cholesky.factor.MAX_FLOPS_PER_ELEMENT", longest)
+    monkeypatch.setattr("mmgibbs.likelihood.cholesky.factor.MAX_FLOPS_PER_ELEMENT", longest)
 
 
 def coefficients_of(example):

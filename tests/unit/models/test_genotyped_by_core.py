@@ -11,9 +11,9 @@ from mmgibbs.errors import ModelError
 from mmgibbs.models.relationships import core, genotyped_by_core, single_step
 from mmgibbs.models.relationships.core import CoreBlock
 from mmgibbs.models.relationships.genotyped_by_core import GenotypedByCore
-from pedigree.inbreeding import inbreeding
-from pedigree.partitioned import SubsetInverse
-from pedigree.relationship import a_inverse_csr, relatives
+from mmgibbs.pedigree.inbreeding import inbreeding
+from mmgibbs.pedigree.partitioned import SubsetInverse
+from mmgibbs.pedigree.relationship import a_inverse_csr, relatives
 
 OMEGA = [0.0, 0.7, 1.0]
 

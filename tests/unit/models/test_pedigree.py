@@ -5,8 +5,8 @@ import pytest
 
 from mmgibbs.models.relationships.groups import GroupedPedigree
 from mmgibbs.models.relationships.pedigree import Pedigree
-from pedigree.inbreeding import inbreeding
-from pedigree.relationship import relatives
+from mmgibbs.pedigree.inbreeding import inbreeding
+from mmgibbs.pedigree.relationship import relatives
 
 
 @pytest.mark.parametrize("groups", ["none", "fixed", "random"])

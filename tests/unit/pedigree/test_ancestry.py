@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pedigree.ancestry import (
+from mmgibbs.pedigree.ancestry import (
     completeness,
     effective_number,
     equivalent_generations,

@@ -3,8 +3,8 @@
 import polars as pl
 import pytest
 
-from pedigree.errors import PedigreeError, TableError, UnknownColumns
-from pedigree.read import read_pedigree
+from mmgibbs.pedigree.errors import PedigreeError, TableError, UnknownColumns
+from mmgibbs.pedigree.read import read_pedigree
 
 # ids, sires, dams; the rows are not in the order of the ids
 TRUE = [

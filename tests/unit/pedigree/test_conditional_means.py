@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from unit.pedigree.test_inbreeding import random_pedigree
 
-from pedigree.conditional_means import ConditionalMeans
-from pedigree.expected import ConditionalExpectation
-from pedigree.inbreeding import inbreeding
-from pedigree.relationship import a_inverse_csr, relatives
-from pedigree.relationship_products import relationship_block
-from pedigree.selfing import selfed_relatives
+from mmgibbs.pedigree.conditional_means import ConditionalMeans
+from mmgibbs.pedigree.expected import ConditionalExpectation
+from mmgibbs.pedigree.inbreeding import inbreeding
+from mmgibbs.pedigree.relationship import a_inverse_csr, relatives
+from mmgibbs.pedigree.relationship_products import relationship_block
+from mmgibbs.pedigree.selfing import selfed_relatives
 
 
 def pedigree(n, seed, groups=0):

@@ -6,10 +6,10 @@ import time
 import polars as pl
 import pytest
 
-from pedigree.contents import ENCODING
-from pedigree.errors import TableError
-from pedigree.read import read_pedigree
-from pedigree.tables import open_table, read_table
+from mmgibbs.pedigree.contents import ENCODING
+from mmgibbs.pedigree.errors import TableError
+from mmgibbs.pedigree.read import read_pedigree
+from mmgibbs.pedigree.tables import open_table, read_table
 
 
 def table(tmp_path, content, **options):

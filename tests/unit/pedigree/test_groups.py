@@ -5,14 +5,14 @@ import polars as pl
 import pytest
 from reference import tabular
 
-from pedigree.errors import PedigreeError
-from pedigree.group_columns import find_group_column
-from pedigree.group_names import find_group_names, match_groups
-from pedigree.group_shares import group_composition, sum_squared_shares
-from pedigree.groups import group_codes
-from pedigree.inbreeding import inbreeding
-from pedigree.read import ParentGroups, read_pedigree
-from pedigree.relationship import a_inverse_csr, relatives
+from mmgibbs.pedigree.errors import PedigreeError
+from mmgibbs.pedigree.group_columns import find_group_column
+from mmgibbs.pedigree.group_names import find_group_names, match_groups
+from mmgibbs.pedigree.group_shares import group_composition, sum_squared_shares
+from mmgibbs.pedigree.groups import group_codes
+from mmgibbs.pedigree.inbreeding import inbreeding
+from mmgibbs.pedigree.read import ParentGroups, read_pedigree
+from mmgibbs.pedigree.relationship import a_inverse_csr, relatives
 
 ROWS = "calf,sire,dam,origin\nc1,s1,d1,\nc2,s1,,old\nd1,,,new\ns1,,,old\n"
 

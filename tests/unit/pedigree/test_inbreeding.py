@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import tabular
 
-from pedigree.errors import PedigreeError
-from pedigree.inbreeding import continue_inbreeding, inbreeding
+from mmgibbs.pedigree.errors import PedigreeError
+from mmgibbs.pedigree.inbreeding import continue_inbreeding, inbreeding
 
 
 def pedigree_codes(sire, dam):
@@ -126,7 +126,7 @@ def test_simdata_published_inbreeding():
     """simdata: F of 4641 animals as printed by another program, eight decimals."""
     import polars as pl
 
-    from pedigree.read import read_pedigree
+    from mmgibbs.pedigree.read import read_pedigree
 
     pedigree = read_pedigree(shared_data("data/simdata/simped.txt"))
     expected = pl.read_csv(

@@ -14,8 +14,8 @@ import pytest
 from helpers.selection import first
 from helpers.support import ROOT
 
-from pedigree import kernel_store, kernels
-from pedigree.kernel_store import PACKAGES, PREFIX, KernelStore, digest, sources_of_kernels
+from mmgibbs.pedigree import kernel_store, kernels
+from mmgibbs.pedigree.kernel_store import PREFIX, KernelStore, digest, sources_of_kernels
 
 NAME = f"{PREFIX}of-a-test"
 
@@ -179,7 +179,7 @@ def test_without_a_home_there_is_one_folder_less(monkeypatch, tmp_path):
     monkeypatch.setattr(kernel_store.Path, "home", no_home)
     assert kernel_store._folders(str(tmp_path)) == [tmp_path]
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert kernel_store._folders("") == [ROOT / "pedigree/__pycache__", tmp_path / "cache/mmgibbs"]
+    assert kernel_store._folders("") == [ROOT / "mmgibbs/pedigree/__pycache__", tmp_path / "cache/mmgibbs"]
 
 
 @pytest.fixture
@@ -289,23 +289,23 @@ def test_kernels_and_all_that_they_import_count(tmp_path):
     """Through packages, lists in parentheses and the pedigree package; nothing else does."""
     files = {
         "mmgibbs/__init__.py": "",
-        "mmgibbs/kernel.py": "from pedigree.kernels import kernel\nfrom mmgibbs.room import (\n    helper,\n    "
-        "thing,\n)\nimport pedigree.far\n",
+        "mmgibbs/kernel.py": "from mmgibbs.pedigree.kernels import kernel\nfrom mmgibbs.room import (\n    helper,\n"
+        "    thing,\n)\nimport mmgibbs.pedigree.far\n",
         "mmgibbs/room/__init__.py": "thing = 1\n",
         "mmgibbs/room/helper.py": "if True:\n    from mmgibbs.constants import SIZE\n",
         "mmgibbs/constants.py": "SIZE = 3\n",
-        "pedigree/far.py": "x = 1\n",
-        "pedigree/kernels.py": "from numba import njit\n",
+        "mmgibbs/pedigree/far.py": "x = 1\n",
+        "mmgibbs/pedigree/kernels.py": "from numba import njit\n",
         "mmgibbs/page.py": "from mmgibbs.kernel import f\n",
-        "pedigree/near.py": "x = 1\n",
+        "mmgibbs/pedigree/near.py": "x = 1\n",
     }
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(content)
     sources, before = sources_of_kernels(tmp_path), digest(tmp_path)
     assert set(sources) == {
-        "mmgibbs.kernel", "mmgibbs.room", "mmgibbs.room.helper", "mmgibbs.constants", "pedigree.far",
-        "pedigree.kernels",
+        "mmgibbs.kernel", "mmgibbs.room", "mmgibbs.room.helper", "mmgibbs.constants", "mmgibbs.pedigree.far",
+        "mmgibbs.pedigree.kernels",
     }  # fmt: skip
     (tmp_path / "mmgibbs/page.py").write_text("another page")
     assert digest(tmp_path) == before != digest(tmp_path, "numba 1.0")
@@ -316,7 +316,7 @@ def test_kernels_and_all_that_they_import_count(tmp_path):
 def test_the_program_has_its_kernels_among_them():
     sources = set(sources_of_kernels(ROOT))
     assert {
-        "mmgibbs.draws.philox", "mmgibbs.models.design", "pedigree.relationship", "mmgibbs.machine.threads",
+        "mmgibbs.draws.philox", "mmgibbs.models.design", "mmgibbs.pedigree.relationship", "mmgibbs.machine.threads",
     } <= sources  # fmt: skip
     assert not {"mmgibbs.cli", "mmgibbs.config.load", "mmgibbs.report.page"} & sources
 
@@ -379,8 +379,8 @@ def test_a_second_process_compiles_nothing_and_damage_is_made_good(is_damaged, t
 FIRST = """
 import sys
 import numpy as np
-from pedigree.inbreeding import inbreeding
-from pedigree.kernel_store import kernel_store
+from mmgibbs.pedigree.inbreeding import inbreeding
+from mmgibbs.pedigree.kernel_store import kernel_store
 sire = np.array([-1, -1, 0, 0, 2, 4], np.int32)
 dam = np.array([-1, -1, 1, 1, 3, 3], np.int32)
 with kernel_store().first_run():
@@ -410,8 +410,7 @@ def test_many_first_runs_at_once(tmp_path):
 @pytest.mark.slow
 def test_an_upgrade_of_a_function_reaches_the_kernels_that_call_it(tmp_path):
     """In another file: the logarithm is doubled."""
-    for package in PACKAGES:
-        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "mmgibbs", tmp_path / "mmgibbs", ignore=shutil.ignore_patterns("__pycache__"))
     before, _ = show(tmp_path, PYTHONPATH=str(tmp_path))
     path = tmp_path / "mmgibbs/draws/elementary.py"
     text, line = path.read_text(), "return e * LN2_HIGH - ((s * (f - y * p) - e * LN2_LOW) - f)"

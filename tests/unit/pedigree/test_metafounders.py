@@ -7,11 +7,16 @@ from hypothesis import strategies as st
 from reference import tabular
 from unit.pedigree.test_inbreeding import pedigrees, random_pedigree
 
-from pedigree.errors import PedigreeError
-from pedigree.group_shares import group_composition
-from pedigree.inbreeding import inbreeding, inbreeding_with_metafounders
-from pedigree.metafounders import a_times_with_metafounders, checked_gamma, estimated_gamma, metafounder_relatives
-from pedigree.relationship import a_inverse_csr
+from mmgibbs.pedigree.errors import PedigreeError
+from mmgibbs.pedigree.group_shares import group_composition
+from mmgibbs.pedigree.inbreeding import inbreeding, inbreeding_with_metafounders
+from mmgibbs.pedigree.metafounders import (
+    a_times_with_metafounders,
+    checked_gamma,
+    estimated_gamma,
+    metafounder_relatives,
+)
+from mmgibbs.pedigree.relationship import a_inverse_csr
 
 
 def some_gamma(m, seed):

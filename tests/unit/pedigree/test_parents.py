@@ -6,10 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-import pedigree.parents
-from pedigree.errors import PedigreeError
-from pedigree.parents import find_codes
-from pedigree.read import ParentGroups, read_pedigree
+import mmgibbs.pedigree.parents
+from mmgibbs.pedigree.errors import PedigreeError
+from mmgibbs.pedigree.parents import find_codes
+from mmgibbs.pedigree.read import ParentGroups, read_pedigree
 
 FOUNDERS, N = 8, 44
 
@@ -144,7 +144,7 @@ def test_parents_in_another_spelling_are_refused(tmp_path, name, spell):
 @pytest.mark.parametrize("most", [100_000, 1])
 def test_a_few_parents_in_another_spelling_are_warned_of(tmp_path, monkeypatch, most):
     """Also by the usual spellings alone, as in large pedigrees."""
-    monkeypatch.setattr(pedigree.parents, "_MAX_IDS_RESPELLED", most)
+    monkeypatch.setattr(mmgibbs.pedigree.parents, "_MAX_IDS_RESPELLED", most)
     rows = herd(name=lambda i: f"DE{i}")
     rows[-1] = (rows[-1][0], rows[-1][1].lower(), rows[-1][2])
     p = read(tmp_path, rows)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from reference import models, tabular
 
-from pedigree.partitioned import SubsetInverse, inverse_among, partitioned
-from pedigree.relationship import a_inverse_csr, relatives
+from mmgibbs.pedigree.partitioned import SubsetInverse, inverse_among, partitioned
+from mmgibbs.pedigree.relationship import a_inverse_csr, relatives
 
 
 def case(accounted=True):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pedigree.errors import PedigreeError, TableError
-from pedigree.problems import MAX_ROWS_LISTED, Problems, list_rows
+from mmgibbs.pedigree.errors import PedigreeError, TableError
+from mmgibbs.pedigree.problems import MAX_ROWS_LISTED, Problems, list_rows
 
 
 def test_one_problem_is_said_as_it_is():

@@ -7,12 +7,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference import tabular
 
-from pedigree.births import birth_numbers
-from pedigree.errors import PedigreeError, TableError, UnknownColumns
-from pedigree.inbreeding import inbreeding
-from pedigree.read import read_pedigree
-from pedigree.relationship import a_inverse_csr, relatives
-from pedigree.row_checks import SELFING
+from mmgibbs.pedigree.births import birth_numbers
+from mmgibbs.pedigree.errors import PedigreeError, TableError, UnknownColumns
+from mmgibbs.pedigree.inbreeding import inbreeding
+from mmgibbs.pedigree.read import read_pedigree
+from mmgibbs.pedigree.relationship import a_inverse_csr, relatives
+from mmgibbs.pedigree.row_checks import SELFING
 
 
 def read(tmp_path, text, file="pedigree.csv", **options):

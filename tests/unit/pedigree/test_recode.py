@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pedigree.recode import IdIndex, parents_first, parents_first_order, recode
-from pedigree.relationship import relatives
+from mmgibbs.pedigree.recode import IdIndex, parents_first, parents_first_order, recode
+from mmgibbs.pedigree.relationship import relatives
 
 TEXT = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=6)
 

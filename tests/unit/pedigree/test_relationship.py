@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import tabular
 
-from pedigree.errors import PedigreeError
-from pedigree.inbreeding import inbreeding
-from pedigree.relationship import (
+from mmgibbs.pedigree.errors import PedigreeError
+from mmgibbs.pedigree.inbreeding import inbreeding
+from mmgibbs.pedigree.relationship import (
     a_inverse_csr,
     a_inverse_times,
     a_inverse_triplets,
@@ -21,7 +21,7 @@ from pedigree.relationship import (
     quadratic_form,
     relatives,
 )
-from pedigree.relationship_products import a_times, relationship_block
+from mmgibbs.pedigree.relationship_products import a_times, relationship_block
 
 
 def random_pedigree(n, seed, n_groups=0, selfing=False):
@@ -205,7 +205,7 @@ def test_refusals():
 
 
 def test_exported_names_are_there():
-    import pedigree
+    from mmgibbs import pedigree
 
     assert all(getattr(pedigree, name).__name__ == name for name in pedigree.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
@@ -215,10 +215,10 @@ def test_exported_names_are_there():
 def test_needs_no_polars():
     code = (
         "import sys; sys.modules['polars'] = None\n"
-        "import numpy as np, pedigree.relationship as r, pedigree.inbreeding as f\n"
+        "import numpy as np, mmgibbs.pedigree.relationship as r, mmgibbs.pedigree.inbreeding as f\n"
         "sire, dam = np.array([-1, -1, 0], np.int32), np.array([-1, -1, 1], np.int32)\n"
         "r.a_inverse_csr(r.relatives(sire, dam, f.inbreeding(sire, dam)))\n"
-        "import pedigree; pedigree.relatives\n"
+        "from mmgibbs import pedigree; pedigree.relatives\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 

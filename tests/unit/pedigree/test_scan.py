@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pedigree.scan import _AFTER, _CARRIAGE_RETURN, _INSIDE, _NEVER_CLOSED, WRONG, Scan, scan
+from mmgibbs.pedigree.scan import _AFTER, _CARRIAGE_RETURN, _INSIDE, _NEVER_CLOSED, WRONG, Scan, scan
 
 NONE, NO_LINES = np.empty(0, np.uint8), np.empty(0, np.int64)
 FLAWLESS = Scan(0, 0, 0, 0, 0, 0, False, False, 0, 0, 0)

@@ -6,12 +6,12 @@ import pytest
 from reference import models, tabular
 
 from mmgibbs.models.relationships.selfing import SelfedPedigree
-from pedigree.errors import PedigreeError
-from pedigree.inbreeding import inbreeding, inbreeding_with_selfing
-from pedigree.read import read_pedigree
-from pedigree.relationship import MIN_MENDELIAN_VARIANCE, a_inverse_csr, relatives
-from pedigree.relationship_products import a_times_relatives
-from pedigree.selfing import relatives_of_lines, selfed_relatives
+from mmgibbs.pedigree.errors import PedigreeError
+from mmgibbs.pedigree.inbreeding import inbreeding, inbreeding_with_selfing
+from mmgibbs.pedigree.read import read_pedigree
+from mmgibbs.pedigree.relationship import MIN_MENDELIAN_VARIANCE, a_inverse_csr, relatives
+from mmgibbs.pedigree.relationship_products import a_times_relatives
+from mmgibbs.pedigree.selfing import relatives_of_lines, selfed_relatives
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -4,9 +4,9 @@ the right law."""
 import numpy as np
 import pytest
 
-from pedigree.inbreeding import inbreeding
-from pedigree.relationship import quadratic_form, relatives
-from pedigree.simulate import FEMALE, MALE, Population, simulate_pedigree, survival
+from mmgibbs.pedigree.inbreeding import inbreeding
+from mmgibbs.pedigree.relationship import quadratic_form, relatives
+from mmgibbs.pedigree.simulate import FEMALE, MALE, Population, simulate_pedigree, survival
 
 G = np.array([[2.0, 0.5], [0.5, 1.0]])
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_series_equal
 
-from pedigree.spelling import (
+from mmgibbs.pedigree.spelling import (
     are_unknown_codes,
     find_respelled,
     find_similar,

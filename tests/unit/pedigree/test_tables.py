@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-import pedigree.contents
-from pedigree.errors import TableError
-from pedigree.read import read_pedigree
-from pedigree.tables import _as_text, counted, format_number, nearest, open_table, quoted, read_table
+import mmgibbs.pedigree.contents
+from mmgibbs.pedigree.errors import TableError
+from mmgibbs.pedigree.read import read_pedigree
+from mmgibbs.pedigree.tables import _as_text, counted, format_number, nearest, open_table, quoted, read_table
 
 VALUE = st.text(alphabet=st.sampled_from(list("aZ0 9.,;'\"\té–\n")), max_size=5)
 
@@ -259,8 +259,8 @@ def test_a_header_that_lacks_the_names_of_rows(tmp_path, separator):
 
 @pytest.fixture
 def low_limits(monkeypatch):
-    monkeypatch.setattr(pedigree.contents, "UNPACKED_BYTES_ALWAYS_ALLOWED", 10_000)
-    monkeypatch.setattr(pedigree.contents, "MAX_UNPACKED_RATIO", 20)
+    monkeypatch.setattr(mmgibbs.pedigree.contents, "UNPACKED_BYTES_ALWAYS_ALLOWED", 10_000)
+    monkeypatch.setattr(mmgibbs.pedigree.contents, "MAX_UNPACKED_RATIO", 20)
 
 
 def rows(n, value="7"):

@@ -8,10 +8,10 @@ import pytest
 from mmgibbs.models.relationships.identity import Identity
 from mmgibbs.models.relationships.pedigree import Pedigree
 from mmgibbs.models.terms import Effect, Levels, Related, Term
+from mmgibbs.pedigree.relationship import relatives
 from mmgibbs.posterior.draw_names import matrix_name
 from mmgibbs.posterior.model_parts import ResidualInfo, TermInfo, term_info
 from mmgibbs.posterior.parameters import named_parameters
-from pedigree.relationship import relatives
 
 BIRTH, WEANING = "birth_weight", "weaning_weight"
 GENETIC = np.array([[9.0, 6.0, -1.0], [6.0, 90.0, -10.0], [-1.0, -10.0, 40.0]])

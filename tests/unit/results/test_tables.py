@@ -14,10 +14,10 @@ from mmgibbs.models.relationships.identity import Identity
 from mmgibbs.models.relationships.pedigree import Pedigree
 from mmgibbs.models.relationships.user_inverse import SparseInverse
 from mmgibbs.models.terms import Effect, Flat, Levels, Related, Term
+from mmgibbs.pedigree.relationship import relatives
 from mmgibbs.posterior.moments import PooledMoments
 from mmgibbs.posterior.summary import summary_table
 from mmgibbs.results.tables import SOLUTION_COLUMNS, SUMMARY_COLUMNS, solutions_frame, summary_frame
-from pedigree.relationship import relatives
 
 TRAITS = ("birth", "weaning")
 

@@ -15,13 +15,13 @@ from mmgibbs.equations.structured import structured_equations
 from mmgibbs.machine.compiling import compiling_message
 from mmgibbs.models.covariance import CovarianceModel, blocks_recorded_together, full_block
 from mmgibbs.models.residual import ResidualModel
+from mmgibbs.pedigree.kernel_store import KernelStore
 from mmgibbs.runs import first_run
 from mmgibbs.runs.mixed_model_chains import MixedModelFactory
 from mmgibbs.runs.progress import Console
 from mmgibbs.sampler.interweave import terms_to_interweave
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
-from pedigree.kernel_store import KernelStore
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def kernels():
     return {
         value
         for name, module in list(sys.modules.items())
-        if name.split(".")[0] in ("mmgibbs", "pedigree")
+        if name.split(".")[0] == "mmgibbs"
         for value in vars(module).values()
         if is_jitted(value)
     }

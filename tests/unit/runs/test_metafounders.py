@@ -11,7 +11,7 @@ from reference.blup import blup
 import mmgibbs
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ConfigError, DataError
-from pedigree.metafounders import estimated_gamma
+from mmgibbs.pedigree.metafounders import estimated_gamma
 
 N, SNPS, GENOTYPED = 80, 60, np.arange(50, 80)
 GAMMA = np.array([[0.6, 0.15], [0.15, 0.5]])

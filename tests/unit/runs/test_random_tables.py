@@ -21,9 +21,9 @@ from mmgibbs.build.assemble import assemble
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import MmgibbsError
+from mmgibbs.pedigree.errors import PedigreeError
 from mmgibbs.posterior.moments import PooledMoments
 from mmgibbs.results.tables import solutions_frame
-from pedigree.errors import PedigreeError
 
 ANIMALS = [f"a{i}" for i in range(9)]
 TRAITS = ["y", "z", "w"]

@@ -10,10 +10,10 @@ import pytest
 from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.data.genotypes.prepare import prepare_genotypes
 from mmgibbs.errors import ConfigError
+from mmgibbs.pedigree.read import read_pedigree
 from mmgibbs.simulation import command
 from mmgibbs.simulation.genome import Genome, Map, allele_counts, drop_genes, historic_population
 from mmgibbs.simulation.simulate import COMPONENTS, GENETIC, simulate_beef, write_beef
-from pedigree.read import read_pedigree
 
 SMALL = Genome(snps=300, qtl=30, chromosomes=2)
 N, YEARS, SEED = 500, 6, 4

@@ -13,6 +13,7 @@ from mmgibbs.cli import main
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ConfigError, as_a_command
+from mmgibbs.pedigree.relationship import mendelian_variance
 from mmgibbs.simulation import command, simulate
 from mmgibbs.simulation.calving import simulate_calving
 from mmgibbs.simulation.disease import simulate_disease
@@ -20,7 +21,6 @@ from mmgibbs.simulation.genome import Genome
 from mmgibbs.simulation.longevity import simulate_longevity
 from mmgibbs.simulation.mastitis import simulate_mastitis
 from mmgibbs.simulation.simulate import GENETIC, RESIDUAL, beef_design, simulate_beef, write_beef
-from pedigree.relationship import mendelian_variance
 
 
 @pytest.fixture(scope="module")

@@ -14,14 +14,14 @@ from mmgibbs.config import load_config
 from mmgibbs.engines.direct import solver
 from mmgibbs.machine.threads import Threads
 from mmgibbs.models.relationships.groups import GroupedPedigree
+from mmgibbs.pedigree.group_shares import group_composition
+from mmgibbs.pedigree.inbreeding import inbreeding
+from mmgibbs.pedigree.relationship import a_inverse_csr, relatives
+from mmgibbs.pedigree.relationship_products import relationship_block
 from mmgibbs.validation import lr
 from mmgibbs.validation.evaluation import evaluate, evaluate_masked, random_solutions, read_recorded
 from mmgibbs.validation.lr import divide_replicates, simulated_sums
 from mmgibbs.validation.options import BOOTSTRAP_DRAWS, FOLD_DRAWS
-from pedigree.group_shares import group_composition
-from pedigree.inbreeding import inbreeding
-from pedigree.relationship import a_inverse_csr, relatives
-from pedigree.relationship_products import relationship_block
 
 
 @pytest.fixture(scope="module")

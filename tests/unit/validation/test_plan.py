@@ -8,10 +8,10 @@ import pytest
 
 from mmgibbs.data.dates import birth_years
 from mmgibbs.errors import ConfigError
+from mmgibbs.pedigree.read import read_pedigree
 from mmgibbs.validation.options import ValidationPlan, resolve_plan
 from mmgibbs.validation.run import validate_analysis, validate_several
 from mmgibbs.validation.splits import animal_units, balanced_folds, families, forward_folds, record_birth_years
-from pedigree.read import read_pedigree
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import MARKER_LOCAL, MARKER_SHARES, stream
 from mmgibbs.models.covariance import CovarianceModel, full_block
 from mmgibbs.models.markers import MarkerPriorSpec
+from mmgibbs.pedigree.kernels import kernel
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.covariances import START_SCALES, draw_covariance
 from mmgibbs.sampler.markers.priors.base import Effects, ScalePrior, Site, inverse_chi_square_scale
-from pedigree.kernels import kernel
 
 
 class CommonVariance:

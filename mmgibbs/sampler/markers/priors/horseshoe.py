@@ -15,10 +15,10 @@ from mmgibbs.draws.gamma import gamma
 from mmgibbs.draws.purpose import MARKER_LOCAL, MARKER_SHARES, stream
 from mmgibbs.draws.shrinkage import horseshoe_auxiliary_rate, horseshoe_rate
 from mmgibbs.models.markers import MarkerPriorSpec
+from mmgibbs.pedigree.kernels import kernel
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.markers.priors.base import Effects, Normals, ScalePrior, Site, inverse_gamma_scale
 from mmgibbs.sampler.markers.priors.common import Shares
-from pedigree.kernels import kernel
 
 
 class Horseshoe:

@@ -15,10 +15,10 @@ from mmgibbs.draws.inverse_gaussian import inverse_gaussian
 from mmgibbs.draws.purpose import MARKER_LOCAL, MARKER_SHARES, stream
 from mmgibbs.draws.shrinkage import lasso_means, lasso_rate
 from mmgibbs.models.markers import MarkerPriorSpec
+from mmgibbs.pedigree.kernels import kernel
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.markers.priors.base import Effects, Normals, ScalePrior, Site, inverse_gamma_scale
 from mmgibbs.sampler.markers.priors.common import Shares
-from pedigree.kernels import kernel
 
 
 class Lasso:
