@@ -9,6 +9,7 @@ RelationshipParameters  K^-1 at other values of the parameters of a relationship
 
 from __future__ import annotations
 
+import weakref
 from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import ClassVar
@@ -152,7 +153,7 @@ class Responses:
     """The responses of a design: y of their traits are liabilities (liabilities.py). `response` is a number of one."""
 
     def __init__(self, state: LocationState):
-        self.state = state
+        self.state: LocationState = weakref.proxy(state)  # which keeps this object
         self.liabilities = Liabilities(state.equations.design.responses, state.equations.records, state.threads)
 
     def draw(self, response: int, cuts: np.ndarray, number: int, key: Key) -> tuple[float, float]:
@@ -223,7 +224,8 @@ class MarkerPasses:
     """Passes over the records for terms of SNP effects (markers.py); `markers` is a number of one."""
 
     def __init__(self, state: LocationState):
-        self.state, self.design, self.records = state, state.equations.design, state.equations.records
+        self.state: LocationState = weakref.proxy(state)  # which keeps this object
+        self.design, self.records = state.equations.design, state.equations.records
         # (n,) for each term: the breeding value of the animal of a record, in sweep order
         self.offsets = [np.zeros(len(state.y), state.real) for _ in self.design.markers]
 
@@ -266,7 +268,7 @@ class DenseTiles:
     """What sweeps and quadratic forms of dense blocks of K^-1 share, by term."""
 
     def __init__(self, state: LocationState):
-        self.state = state
+        self.state: LocationState = weakref.proxy(state)  # which keeps this object
         self.by_term: dict[int, LaterTiles] = {}
 
     def find(self, term: int) -> LaterTiles | None:
@@ -298,7 +300,7 @@ class RelationshipParameters:
     """The lists of K^-1 of terms whose relationship has parameters that are sampled."""
 
     def __init__(self, state: LocationState):
-        self.state = state
+        self.state: LocationState = weakref.proxy(state)  # which keeps this object
         self._lists: dict[int, RenewableLists] = {}
 
     def renew(self, term: int, parameters: np.ndarray) -> None:

@@ -1,5 +1,7 @@
 """What every engine answers of its state: own data of a chain, and what it refuses."""
 
+import gc
+import weakref
 from dataclasses import replace
 from functools import partial
 
@@ -31,6 +33,21 @@ def engine_of(name, design, example, precision="double"):
     engine = make(equations_of(design, kind, precision))
     engine.set_variances(example.G, example.R)
     return engine
+
+
+@pytest.mark.parametrize("name", ["serial", "structured", "hybrid"])
+def test_an_engine_ends_with_its_last_reference(name):
+    """Its arrays, threads and device memory do not wait for a collection of garbage."""
+    example = models.example("bivariate_missing")
+    engine = engine_of(name, example.design, example)
+    engine.sweep(1, KEY)
+    alive = weakref.ref(engine)
+    gc.disable()
+    try:
+        del engine
+        assert alive() is None
+    finally:
+        gc.enable()
 
 
 def other_data(example, trait):
