@@ -20,7 +20,15 @@ MIN_DENSE = 16.0  # neighbours
 
 
 def minimum_degree(pattern: scipy.sparse.csr_array) -> np.ndarray:
-    """(n,) int64 the equations in the order of their elimination; pattern: symmetric, its values are not read."""
+    """(n,) int64 the equations in the order of their elimination; pattern: symmetric, its values are not read.
+
+    ValueError for a pattern that is not symmetric.
+    """
+    pattern, transposed = pattern.sorted_indices(), pattern.T.tocsr().sorted_indices()
+    pattern.sum_duplicates()
+    transposed.sum_duplicates()
+    if not np.array_equal(pattern.indptr, transposed.indptr) or not np.array_equal(pattern.indices, transposed.indices):
+        raise ValueError("expected a symmetric pattern")
     degree = np.diff(pattern.indptr)
     is_dense = degree > max(MIN_DENSE, DENSE * np.sqrt(degree.size))
     sparse, dense = np.flatnonzero(~is_dense), np.flatnonzero(is_dense)

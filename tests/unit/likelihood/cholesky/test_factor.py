@@ -183,3 +183,12 @@ def test_minimum_degree_fills_as_little_as_exact_degrees(density):
 
 def test_an_order_without_equations_is_empty():
     assert minimum_degree(csr_array((0, 0))).size == 0
+
+
+def test_a_pattern_may_repeat_elements_but_must_be_symmetric():
+    rows, columns = np.array([[0, 1, 1, 2, 0, 1], [1, 0, 2, 1, 1, 0]])
+    repeated = csr_array((np.ones(6), columns[np.argsort(rows, kind="stable")], [0, 2, 5, 6]), shape=(3, 3))
+    assert not repeated.has_canonical_format
+    assert sorted(minimum_degree(repeated)) == [0, 1, 2]
+    with pytest.raises(ValueError, match="expected a symmetric pattern"):
+        minimum_degree(csr_array(np.triu(np.ones((3, 3)))))
