@@ -25,6 +25,13 @@ def check_integer(name: str, value: Any, least: int, most: int | None = None, wh
     return int(value)
 
 
+def check_number(name: str, value: Any, least: float, most: float) -> None:
+    """ConfigError unless `value` is a number from `least` to `most`."""
+    is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not is_number or not least <= value <= most:
+        raise wrong(name, value, f"a number from {least:g} to {most:g}")
+
+
 def share(name: str, value: Any, most: bool = False) -> float:
     """ConfigError unless `value` is a number between 0 and 1; most: 1 is one too."""
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)

@@ -98,11 +98,16 @@ class Genome:
             "qtl": (components, None if self.hide_qtl else self.snps),
             "chromosomes": (1, self.snps),
             "genotyped": (0, n_animals),
+            "generations": (1, None),
+            "largest": (2, None),
+            "smallest": (2, self.largest),
         }
         for name, (least, most) in limits.items():
             which_is = "the number of animals" if name == "genotyped" else ""
             arguments.check_integer(name, getattr(self, name), least, most, which_is)
         arguments.share("qtl_share", self.qtl_share, most=True)
+        for name, least, most in (("morgans", 1e-6, 1e3), ("mutation", 0.0, 0.1), ("maf", 0.0, 0.5)):
+            arguments.check_number(name, getattr(self, name), least, most)
         historic = 4 * self.largest * _words(_CANDIDATES * self.loci)
         needed = 8 * (2 * n_animals * _words(self.loci) + 2 * historic)
         advice = "fewer animals or SNPs, or more memory"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 
 from mmgibbs.errors import ConfigError, option, option_name
 from mmgibbs.options import AT_LEAST_ONE, NumberRange
@@ -49,7 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def read_genome(args: argparse.Namespace) -> Genome | None:
     """Return the genome that the options ask for, None without --snps. ConfigError for those that need it."""
-    given = {key: getattr(args, key) for key in OPTIONS if getattr(args, key) not in (None, False)}
+    values = {key: getattr(args, key) for key in OPTIONS}
+    given = {key: value for key, value in values.items() if value is not None and value is not False}
     if args.snps is not None:
         return Genome(args.snps, **given)
     if given:
@@ -60,9 +62,12 @@ def read_genome(args: argparse.Namespace) -> Genome | None:
 
 
 def describe_options(genome: Genome) -> str:
-    """' --snps 1000 --qtl 20', for the note beside the data."""
+    """' --snps 1000 --qtl 20', for the note beside the data; fields without an option as Python has them."""
     written = {key: getattr(genome, key) for key in OPTIONS if getattr(genome, key) != getattr(Genome, key)}
-    return "".join(
-        f" --{key.replace('_', '-')}" + ("" if value is True else f" {value}")
-        for key, value in ({"snps": genome.snps, "qtl": genome.qtl} | written).items()
-    )
+    written = {"snps": genome.snps, "qtl": genome.qtl} | written
+    others = {
+        key: value for key, value in asdict(genome).items() if key not in written and value != getattr(Genome, key)
+    }
+    options = [f" --{key.replace('_', '-')}" + ("" if value is True else f" {value}") for key, value in written.items()]
+    in_python = ", ".join(f"{key}={value}" for key, value in others.items())
+    return "".join(options) + (f", and in Python Genome(..., {in_python})" if others else "")

@@ -39,7 +39,7 @@ class Counterparts:
             snps = order[slice(*np.searchsorted(self.row[order], [begin, begin + BLOCK]))]
             if snps.size:
                 block = file.source.block(begin, min(begin + BLOCK, file.n_snps))
-                copies = dosages(block[self.row[snps] - begin][:, animals]).astype(np.float64)
+                copies = dosages(block[:, animals][self.row[snps] - begin]).astype(np.float64)
                 yield snps, np.where(self.turned[snps, None], 2 - copies, copies)
 
 

@@ -13,6 +13,7 @@ from mmgibbs.errors import ConfigError
 from mmgibbs.pedigree.read import read_pedigree
 from mmgibbs.simulation import command
 from mmgibbs.simulation.genome import Genome, Map, allele_counts, drop_genes, historic_population
+from mmgibbs.simulation.genome_options import describe_options
 from mmgibbs.simulation.simulate import COMPONENTS, GENETIC, simulate_beef, write_beef
 
 SMALL = Genome(snps=300, qtl=30, chromosomes=2)
@@ -217,3 +218,8 @@ def test_the_command_writes_them_and_says_so(tmp_path, capsys):
 def test_numbers_that_make_no_genome(change, message):
     with pytest.raises(ConfigError, match=message):
         simulate_beef(N, SEED, YEARS, replace(SMALL, **change))
+
+
+def test_a_note_has_the_fields_without_an_option():
+    genome = Genome(50, qtl=10, chromosomes=2, morgans=3.0)
+    assert describe_options(genome) == " --snps 50 --qtl 10 --chromosomes 2, and in Python Genome(..., morgans=3.0)"
