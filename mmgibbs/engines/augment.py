@@ -148,8 +148,10 @@ def _given_observed(R, traits, o, n, A, L, fill, noise):
 
 @kernel
 def _sum_residuals(records, e, fill, noise, complete, class_of_pattern, total, number, stream, seed, chain):
-    """Into total (classes, T, T), which comes as zeros; fill and noise (patterns, T, T), or (patterns, 0, 0) where
-    no trait is missing."""
+    """Add the sums of squares and products of residuals of each class to total (classes, T, T), zeros on entry.
+
+    fill and noise are (patterns, T, T), or (patterns, 0, 0) where no trait is missing.
+    """
     n, T, n_classes = e.shape[0], e.shape[1], total.shape[0]
     f, z = np.empty(T), np.empty(T)
     needed = np.zeros((fill.shape[0], T), np.uint8)

@@ -226,7 +226,7 @@ class HostState(LocationState):
 
     @staticmethod
     def refuses(design: Design) -> str | None:
-        """What of a design the engine cannot do, in words that follow "cannot be combined with"; None: nothing."""
+        """Describe what a design has that the engine cannot do, to follow "cannot be combined with"; None: nothing."""
         return None
 
     @abstractmethod
@@ -258,7 +258,7 @@ class HostState(LocationState):
         return of_lists + dense_quadratic_form(dense, self.theta[term], self.threads, self.dense_tiles.find(term))
 
     def _quadratic_form_of_lists(self, term: int) -> np.ndarray:
-        """What the lists of K^-1 add to it."""
+        """Compute the part of the quadratic form of a term that comes from the lists of K^-1."""
         return quadratic_form(self.equations.relationships[term], self.theta[term])
 
     def sums_of_products(self, term: int) -> np.ndarray:
@@ -313,7 +313,7 @@ class HostState(LocationState):
 
 
 class BlockSweep(Protocol):
-    """Some equations, and one way to draw them: levels one after another, side by side, on records joined to few.
+    """A set of equations and a way to draw them: levels one after another, side by side, or on records joined to few.
 
     Called once in a sweep, it draws theta of its equations given everything else and moves `state.theta` and `state.e`
     with them; ModelError (refuse_singular) where a level cannot be drawn.
@@ -351,7 +351,7 @@ class SweepEngine(HostState):
             sweep.renew(self)
 
     def sweep(self, number: int, key: Key) -> None:
-        """One Gibbs sweep; `number` and key = (seed, chain) say which draws to use."""
+        """Run one Gibbs sweep; `number` and key = (seed, chain) select its random numbers."""
         for sweep in self.sweeps:
             sweep(self, number, key)
 

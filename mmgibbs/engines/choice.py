@@ -40,7 +40,7 @@ class EngineChoice:
 
     @property
     def runs_side_by_side(self) -> bool:
-        """Whether chains share a device, each in a thread of one process."""
+        """True if chains share a device, each in a thread of one process."""
         return engine_class(self.name, self.device).runs_side_by_side
 
     def build(self, equations: StructuredEquations, beside: Engine | None = None) -> Engine:

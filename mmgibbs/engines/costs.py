@@ -20,7 +20,7 @@ from mmgibbs.models.design import Design
 
 @dataclass(frozen=True)
 class SweepCounts:
-    """What a sweep of location effects and variances works on."""
+    """Counts that the time of a sweep of location effects and variances depends on."""
 
     sampled: int  # random terms whose covariance matrix is drawn
     blocks: int  # of the partition by colours
@@ -67,12 +67,12 @@ GRADIENT = 1.8  # a selected inverse and its sums, to a factorisation
 
 
 def dense_levels(design: Design) -> list[int]:
-    """Of each dense block of K^-1."""
+    """List the number of levels of each dense block of K^-1."""
     return [t.relationship.dense.levels.size for t in design.terms if t.relationship.dense is not None]
 
 
 def sweep_counts(design: Design, sampled: int) -> SweepCounts:
-    """Of a design, `sampled` of its covariance matrices of effects drawn."""
+    """Count the work of a sweep of a design in which `sampled` covariance matrices of effects are drawn."""
     terms = design.terms
     met = [(int(np.count_nonzero(e.level >= 0)), t.n_components) for t in terms for e in t.effects]
     dense = dense_levels(design)
@@ -89,7 +89,7 @@ def sweep_counts(design: Design, sampled: int) -> SweepCounts:
 
 @dataclass(frozen=True)
 class FactorCost:
-    """Of L D L' by columns, and of the likelihood that is evaluated with it."""
+    """Cost of L D L' by columns, and of the likelihood that is evaluated with it."""
 
     elements: int  # of L
     operations: int  # multiplications with additions
@@ -97,7 +97,7 @@ class FactorCost:
 
     @property
     def milliseconds(self) -> float:
-        """Of log p(y | variances), whatever the variances."""
+        """Milliseconds of an evaluation of log p(y | variances)."""
         return PER_MILLION_OPERATIONS * self.operations / 1e6 + PER_ELEMENT * self.elements
 
     @property
@@ -110,10 +110,11 @@ LISTED = 100  # bytes of a number that an element of C is a sum of, in the lists
 
 
 def least_cost(design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]) -> FactorCost:
-    """At least what `factor_cost` finds, without an elimination: L has the elements of the lower triangle of C, and
-    fill, and the squares of n lengths that add up to m are at least m^2 / n. Where components of a term, or traits
-    recorded together, are kept apart, C has fewer elements than are counted: then of its diagonal alone. Bytes are not
-    counted, 0.
+    """Return a lower bound of `factor_cost` that needs no elimination.
+
+    L has the elements of the lower triangle of C, and fill, and the squares of n lengths that add up to m are at least
+    m^2 / n. Where components of a term, or traits recorded together, are kept apart, C has fewer elements than are
+    counted: then the bound is that of its diagonal alone. Bytes are not counted, 0.
     """
     n = elements = design.n_equations
     observed = [np.flatnonzero(pattern) for pattern in design.patterns]
@@ -127,7 +128,7 @@ def least_cost(design: Design, of_terms: Sequence[Blocks | None], of_residuals: 
 
 
 def factor_cost(design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]) -> FactorCost:
-    """From the elimination alone; components that may covary as in `coefficients`."""
+    """Compute the cost of the factor from the elimination alone; components may covary as in `coefficients`."""
     explicit, known = eliminated(design, of_terms, of_residuals)
     elements = known.nonzeros
     factors = 8 * 5 * elements + 32 * design.n_equations  # pattern by rows and columns, two factors, an inverse

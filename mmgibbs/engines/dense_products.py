@@ -27,7 +27,7 @@ def tiles(m: int) -> list[tuple[int, int]]:
 
 
 class LaterTiles:
-    """What the tiles of a dense block have of the levels after them, from sweep to sweep:
+    """Cache of products of each tile of a dense block with the levels after it, kept between sweeps:
 
         later_l = sum_j S_lj theta_j,     j in the tiles after that of l
 
@@ -45,7 +45,7 @@ class LaterTiles:
         self.sums = np.empty((0, 0))
 
     def name(self, term: int) -> str:
-        """In the state of an engine: sums of tiles of another size, as of another version, are others."""
+        """Name the sums of a term in the state of an engine; the size of the tiles is part of the name."""
         return f"later.{term}.tiles.{self.tile}"
 
     def known(self, columns: np.ndarray) -> bool:

@@ -20,37 +20,37 @@ RESIDUAL = "R"  # name of the residual matrices, (classes, T, T)
 
 
 def accepted_name(term: int) -> str:
-    """Of the value that says whether the scaling of a term was accepted."""
+    """Name the value that says whether the scaling of a term was accepted."""
     return f"accepted.{term}"
 
 
 def auxiliary_name(matrix: str) -> str:
-    """Of the auxiliary variables of a matrix."""
+    """Name the auxiliary variables of a matrix."""
     return f"auxiliary.{matrix}"
 
 
 def cuts_name(response: int) -> str:
-    """Of the cuts of a trait in categories."""
+    """Name the cuts of a trait in categories."""
     return f"cuts.{response}"
 
 
 def log_step_name(response: int) -> str:
-    """Of the logarithm of the step of its thresholds."""
+    """Name the logarithm of the step of the thresholds of a trait."""
     return f"log_step.{response}"
 
 
 def moved_name(response: int) -> str:
-    """Of the value that says whether its thresholds moved."""
+    """Name the value that says whether the thresholds of a trait moved."""
     return f"moved.{response}"
 
 
 def scale_step_name(name: str) -> str:
-    """Of the logarithm of the step of a residual scale."""
+    """Name the logarithm of the step of a residual scale."""
     return f"{name}.log_step"
 
 
 def scale_moved_name(name: str) -> str:
-    """Of the value that says whether a residual scale moved."""
+    """Name the value that says whether a residual scale moved."""
     return f"{name}.moved"
 
 
@@ -103,7 +103,7 @@ class ObservedTrait(NamedTuple):
 
 @dataclass
 class VariancePlan:
-    """What the steps of a sweep draw on the device; `burn_in` sweeps are thrown away, then every `thin`-th is kept.
+    """Plan of the draws of a sweep on the device; `burn_in` sweeps are discarded, then every `thin`-th is kept.
 
     values: name -> shape of all that is drawn, in the order of a kept draw.
     """
@@ -120,7 +120,7 @@ class VariancePlan:
 
 
 class DeviceVariances(Protocol):
-    """What a device draws beside the location effects of one chain, and the launches of its steps.
+    """Variances and other values of one chain that a device draws, and the launches of its steps.
 
     `load(values, number, key)`: take the values before sweep `number`; `repeat(name, launch)`: queue a sweep, or a part
     of it; `ring`: counts kept draws, whose values `split` takes apart by name. `read` and `find_lost` wait for what was
@@ -145,7 +145,7 @@ class DeviceVariances(Protocol):
 
 
 class ClassDraws(NamedTuple):
-    """Of a sweep over the effects of p SNPs whose prior is a mixture of K classes; classes and chances are written.
+    """Draws of a sweep over the effects of p SNPs under a mixture of K classes; classes and chances are written.
 
     K = 0: a normal for each effect, variance (1, p).
     """
@@ -159,7 +159,7 @@ class ClassDraws(NamedTuple):
 
 
 class StateDraws(NamedTuple):
-    """Of a sweep over the effects on T traits, all traits at once, of K states; classes and chances are written."""
+    """Draws of a sweep over effects on T traits, all traits at once, of K states; classes and chances are written."""
 
     classes: np.ndarray  # (p,) int8, the states
     states: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # States of sampler/markers/arguments.py
@@ -169,7 +169,7 @@ class StateDraws(NamedTuple):
 
 
 class SiteDraws(NamedTuple):
-    """Of the same, one trait at a time; classes, inside and chances are written."""
+    """Draws of a sweep over effects on T traits, one trait at a time; classes, inside and chances are written."""
 
     classes: np.ndarray  # (p,) int8, the states
     sites: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # SingleSites of sampler/markers/arguments.py

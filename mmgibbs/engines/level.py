@@ -24,8 +24,11 @@ from mmgibbs.pedigree.kernels import kernel
 
 
 def select_components(block: Block, joint: bool) -> tuple[int, int] | None:
-    """None to draw the levels of a block whole (`draw_level`), else the first of its components and the one behind the
-    last, for `draw_components`. By its type the compiler leaves out the other way."""
+    """Return None to draw whole levels of a block (`draw_level`), else the range for `draw_components`.
+
+    The range is the first component of the block and the one behind the last. The compiler leaves out the other way by
+    the type of the result.
+    """
     return None if joint else (block.first_component, block.last_component)
 
 

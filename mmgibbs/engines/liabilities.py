@@ -48,7 +48,7 @@ def first_trait_not_normal(design: Design) -> str | None:
 
 
 class Given(NamedTuple):
-    """What the residual of a trait is drawn from, given the others of its record; kernels take it apart at once."""
+    """Arguments of the draw of a trait's residuals given the others of the record; kernels unpack it at once."""
 
     records: Records
     trait: int
@@ -87,7 +87,7 @@ class Liabilities:
         number: int,
         key: tuple[int, int],
     ) -> tuple[float, float]:
-        """Every liability of the response given theta, the other residuals and its cuts (K + 1,) where it has some.
+        """Draw every liability of the response given theta, the other residuals and its cuts (K + 1,), if any.
 
         Of categories (a, b): the log density of a scale g of the liabilities is -a g^2/2 - b g plus that of theta,
         a = sum_r w Q_tt e_t^2, b = sum_r w e_t sum_{o != t} Q_to e_o; of others (0, 0).
@@ -114,7 +114,7 @@ class Liabilities:
         number: int,
         key: tuple[int, int],
     ) -> None:
-        """Every liability of the response, over-relaxed (draws/slice_reflection.py); not of counts."""
+        """Draw every liability of the response by over-relaxation (draws/slice_reflection.py); not of counts."""
         r, site = self.responses[response], Site(number, self._streams[response], *key)
         match r:
             case Categories():

@@ -100,7 +100,7 @@ class LocationState(ABC):
         self.moved(self._compute_residuals() if self.keeps_residuals else None)
 
     def replace_y(self, trait: int, y: np.ndarray) -> None:
-        """Own data of this chain for one trait, y (n,), records in model order; e follows.
+        """Replace the records y (n,) of one trait in this chain, in model order, and update the residuals.
 
         Values of records that do not observe the trait are not read.
         """
@@ -199,7 +199,7 @@ class Responses:
 
     @cached_property
     def _components(self) -> list[list[tuple[int, list[int]]]]:
-        """Of each trait: the terms that have components of it, and these."""
+        """For each trait, the terms that have components of it, and these components."""
         design = self.state.equations.design
         places = [
             [(i, np.flatnonzero(term.component_trait == trait).tolist()) for i, term in enumerate(design.terms)]
@@ -265,21 +265,21 @@ class MarkerPasses:
 
 
 class DenseTiles:
-    """What sweeps and quadratic forms of dense blocks of K^-1 share, by term."""
+    """Cached products that sweeps and quadratic forms of dense blocks of K^-1 share, by term."""
 
     def __init__(self, state: LocationState):
         self.state: LocationState = weakref.proxy(state)  # which keeps this object
         self.by_term: dict[int, LaterTiles] = {}
 
     def find(self, term: int) -> LaterTiles | None:
-        """Those of a term; None where its block is of another kind, or it has none."""
+        """Return the cached products of a term; None where its block is of another kind, or it has none."""
         dense = self.state.equations.dense[term]
         if term not in self.by_term and isinstance(dense, DenseLevels):
             self.by_term[term] = LaterTiles(dense, self.state.threads)
         return self.by_term.get(term)
 
     def find_known(self, term: int, theta: np.ndarray) -> LaterTiles | None:
-        """Those of a term, if they are those of theta."""
+        """Return the cached products of a term if they belong to theta, else None."""
         later = self.by_term.get(term)
         return later if later is not None and later.known(later.dense.columns(theta)) else None
 

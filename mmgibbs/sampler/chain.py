@@ -22,8 +22,9 @@ DRAWS = f"{RECORD}draws."  # of those that are kept draws
 
 
 class Chain(ResumableChain):
-    """One chain; key = (seed, chain). It continues from its state in a new Chain of the same model, engine, schedule
-    and key.
+    """A chain of a mixed model; key = (seed, chain).
+
+    It continues from its state in a new Chain of the same model, engine, schedule and key.
 
     Raises OtherVersion for a state that lacks something.
     """
@@ -97,7 +98,7 @@ class Chain(ResumableChain):
             ) from None
 
     def result(self) -> ChainResult:
-        """What was kept so far."""
+        """Return the results of the sweeps so far."""
         tracked = dict(self._record.tracked)
         moments = Moments.from_state(tracked.pop(MOMENTS).state())  # waits for a device: before the clock is read
         draws, facts = self._record.arrays()

@@ -161,7 +161,7 @@ def slice_parameters(
     stream_: int,
     key: tuple[int, int],
 ) -> np.ndarray:
-    """One draw of each parameter in turn, by slices that shrink from its bounds."""
+    """Draw each parameter in turn, by slices that shrink from its bounds."""
     for p in range(rho.size):
         u, _ = uniform_pair(number, p, stream_, draw_word(0, 0), *key)
         attempts = count(1)

@@ -63,7 +63,7 @@ class CovarianceMatrices:
 
     @property
     def G(self) -> list[np.ndarray | None]:
-        """One (k, k) per term, None for fixed ones."""
+        """Covariance matrices (k, k) of the terms, None for fixed ones."""
         return list(map(self._now.get, self._names))
 
     @property
@@ -135,7 +135,7 @@ class TermCovariance:
 
     @property
     def can_launch(self) -> bool:
-        """Whether a device can draw it: see resident.py."""
+        """True if a device can draw it: see resident.py."""
         return not (self.is_sampled and self.covariance.unit)
 
     def add_to_plan(self, plan: VariancePlan) -> None:
@@ -187,7 +187,7 @@ class ResidualCovariance:
         self.matrices[RESIDUAL] = R
 
     def _draw(self, c: int, products: np.ndarray, n: np.ndarray, number: int) -> np.ndarray:
-        """One draw of R_c. Its blocks are keyed by c T + trait: the first class draws as one for all would."""
+        """Draw R_c. Its blocks are keyed by c T + trait: the first class draws as one for all would."""
         first, now = c * len(products), self.matrices[RESIDUAL]
         name = class_matrix_name(c) if self.residual.classes else RESIDUAL
         model = self.matrices.prior(name, self.residual.matrices[c])
@@ -196,7 +196,7 @@ class ResidualCovariance:
 
     @property
     def can_launch(self) -> bool:
-        """Whether a device can draw it: not several correlated traits whose variance is 1 by convention."""
+        """True if a device can draw it: at most one of correlated traits has the variance 1 by convention."""
         blocks = [(m, block) for m in self.residual.matrices for block in m.blocks]
         return not self.is_sampled or all(sum(c in m.unit for c in block) <= 1 for m, block in blocks)
 
@@ -225,7 +225,7 @@ class ResidualCovariance:
 
 
 def is_independent(number: int) -> bool:
-    """Whether the matrices of a sweep are drawn whatever they were before: the first APART, then each APARTth."""
+    """True in the sweeps that draw matrices independently of the last: the first APART, then each APARTth."""
     return number <= APART or number % APART == 0
 
 
@@ -239,10 +239,11 @@ def draw_covariance(
     first: int = 0,
     current: np.ndarray | None = None,
 ) -> np.ndarray:
-    """One draw of G (or R) given the sum of squares and products (k, k) and the number of levels (records), per block
-    where `n` is an array. first: number of the first component among all draws of the term, which key the draws of each
-    row; current: the matrix so far, from which the draw is over-relaxed (but see `is_independent`) and several
-    correlations of `model.unit` move on; None: independent of it.
+    """Draw G (or R) given sums of squares and products (k, k) and the number n of levels (records), or n of each block.
+
+    first: number of the first component among all draws of the term, which key the draws of each row; current: the
+    matrix so far, from which the draw is over-relaxed (but see `is_independent`) and several correlations of
+    `model.unit` move on; None: independent of it.
     """
     of_term = stream(VARIANCE, term)
     if len(model.blocks) == 1 and not model.unit:

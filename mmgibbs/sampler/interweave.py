@@ -53,7 +53,7 @@ class CholeskyPrior(NamedTuple):
 
 
 def cholesky_prior(covariance: CovarianceModel) -> CholeskyPrior:
-    """Of the elements of L, from the inverse Wishart of each block of G."""
+    """Derive the prior of the elements of L from the inverse Wishart of each block of G."""
     k = len(covariance.start)
     S, exponents = np.zeros((k, k)), jacobian_exponents(covariance.blocks)
     for block in covariance.blocks:
@@ -93,7 +93,7 @@ class Interweaving:
 
     @property
     def prior(self) -> CholeskyPrior:
-        """That of now: auxiliary variables move its S, which is diagonal."""
+        """The prior at present: auxiliary variables move its S, which is diagonal."""
         given = self.matrices.prior(self.name, self.covariance)
         if given is self.covariance or given.scale is None:
             return self._prior
@@ -116,7 +116,7 @@ class Interweaving:
         plan.values[accepted_name(self.term)] = (1,)
 
     def find_facts(self, values: Mapping[str, np.ndarray]) -> dict[str, float]:
-        """What a kept draw of a device has to say of it."""
+        """Return the facts of a kept draw of a device."""
         return {self.fact: float(values[accepted_name(self.term)][0])}
 
     def launch(self, variances: DeviceVariances) -> None:
@@ -148,7 +148,7 @@ def draw_scaling(
 
 @kernel
 def _draw_scaling(H, s, G, prior, proposal, number, stream, seed, chain):
-    """Whether L moves, by M = `proposal` (k, k), which comes as zeros."""
+    """Propose to scale L by M, written to `proposal` (k, k), zeros on entry; return True if it is accepted."""
     k, p = G.shape[0], H.shape[0]
     row, column, exponents, S = prior.row, prior.column, prior.exponents, prior.S
     factor, at, shift = np.zeros((p, p)), np.zeros(p), np.zeros(p)

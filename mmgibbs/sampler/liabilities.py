@@ -130,7 +130,7 @@ class LiabilityStep:
         return facts
 
     def _moves_along(self, i: int) -> bool:
-        """Whether G of a random term can go with the scale of the trait."""
+        """Check whether G of a random term can move with the scale of the trait."""
         term, covariance = self.model.design.terms[i], self.model.covariance(i)
         held = term.active is not None and not np.all(term.active[:, term.component_trait == self.trait])
         on_trait = bool(np.any(term.component_trait == self.trait))
@@ -249,7 +249,7 @@ class LiabilityStep:
         variances.launch_trait(self.number_in_plan)
 
     def list_values(self) -> dict[str, np.ndarray]:
-        """What a device holds of it."""
+        """List the values of the step that a device holds."""
         of_scales = {scale_step_name(scale.name): scale.log_step for scale in self.residual_scales}
         return {cuts_name(self.response): self.cuts, log_step_name(self.response): self.log_step} | of_scales
 
@@ -260,11 +260,11 @@ class LiabilityStep:
             scale.log_step = values[scale_step_name(scale.name)].copy()
 
     def find_draws(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Those of a kept draw of a device."""
+        """Return the cuts of a kept draw of a device."""
         return {self.name: values[cuts_name(self.response)][2:-1]} if self.n_gaps else {}
 
     def find_facts(self, values: Mapping[str, np.ndarray]) -> dict[str, float]:
-        """What a kept draw of a device has to say of it."""
+        """Return the facts of a kept draw of a device."""
         facts = {scale.fact: float(values[scale_moved_name(scale.name)][0]) for scale in self.residual_scales}
         return facts | ({self.fact: float(values[moved_name(self.response)][0])} if self.n_gaps else {})
 

@@ -16,7 +16,7 @@ CHECK_EVERY = 100  # sweeps between two looks for values that are no longer fini
 
 
 class ResumableChain(ABC):
-    """What sweeps, may pause after any sweep, and continues later, elsewhere, to the same draws.
+    """A chain of sweeps that may pause after any sweep, and continues later, elsewhere, to the same draws.
 
     `state()` is all there is to continue from. A chain of a regression is all its chains side by side.
     """
@@ -71,4 +71,4 @@ class ResumableChain(ABC):
 
     @abstractmethod
     def result(self) -> Any:
-        """What was kept so far, with the number of `sweeps`."""
+        """Return the results so far, with the number of `sweeps`."""

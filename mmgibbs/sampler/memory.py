@@ -22,7 +22,7 @@ def bytes_per_chain(design: Design, real: np.dtype) -> int:
 
 
 def bytes_of_results(model: MixedModel, schedule: Schedule) -> int:
-    """What is kept of a chain that has ended, markers aside: moments of all effects, and its draws."""
+    """Count the bytes of a finished chain without markers: moments of all effects, and its draws."""
     sizes = [c.start.size for c in (*model.covariances, model.residual) if c is not None]
     components = {t.name: t.n_components for t in model.design.terms}
     saved = sum(codes.size * components[name] for name, codes in model.saved.items())

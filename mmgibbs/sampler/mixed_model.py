@@ -56,14 +56,14 @@ class MixedModel:
 
     @property
     def followed_bytes(self) -> int:
-        """What one chain keeps of candidates, probabilities and means."""
+        """Bytes that one chain keeps of candidates, probabilities and means."""
         decided = 0 if self.decisions is None else self.decisions.nbytes
         means = sum(8 * len(m.levels) ** 2 for m in self.means)
         return decided + means + sum(asked.nbytes for asked in self.probabilities)
 
     @property
     def bytes_of_marker_draws(self) -> int:
-        """Of all chains."""
+        """Bytes of the draws of SNP effects of all chains."""
         return 4 * self.marker_draws * sum(m.n_snps for m in self.design.markers)
 
     @property
@@ -71,20 +71,20 @@ class MixedModel:
         return [i for i, c in enumerate(self.covariances) if c is not None]
 
     def covariance(self, i: int) -> CovarianceModel:
-        """Of a random term."""
+        """Return the covariance model of a random term."""
         covariance = self.covariances[i]
         assert covariance is not None, "a fixed term has none"
         return covariance
 
     @property
     def all_fixed(self) -> bool:
-        """No variance is sampled, nor a parameter of a relationship."""
+        """True if no variance and no parameter of a relationship is sampled."""
         free = any(term.relationship.has_free_parameters for term in self.design.terms)
         return self.residual.fixed and all(c is None or c.fixed for c in self.covariances) and not free
 
     @property
     def scale_priors(self) -> list[MatrixUnderScalePrior]:
-        """Each matrix that is sampled under a scale prior."""
+        """Matrices that are sampled under a scale prior."""
         every = [MatrixUnderScalePrior(matrix_name(i), i, c) for i, c in enumerate(self.covariances) if c is not None]
         for i, c in enumerate(self.residual.matrices):
             name, number = (class_matrix_name(i), i) if self.residual.classes else (RESIDUAL, None)

@@ -35,7 +35,7 @@ IMPROPER = (
 
 
 class FetchedTheta:
-    """All locations on the user's scale, fetched from the engine once for every draw."""
+    """Location effects on the user's scale, fetched from the engine once for every draw."""
 
     def __init__(self, engine: Engine):
         self._engine, self._design = engine, engine.equations.design
@@ -43,7 +43,7 @@ class FetchedTheta:
         self.parameters: Mapping[str, np.ndarray] = {}
 
     def renew(self, parameters: Mapping[str, np.ndarray]) -> None:
-        """There is a new draw, with these beside it."""
+        """Discard the last draw and keep the parameters of the new one."""
         self._theta, self.parameters = None, parameters
 
     def arrays(self) -> list[np.ndarray]:
@@ -64,7 +64,7 @@ class ResidentTheta:
         self.parameters: Mapping[str, np.ndarray] = {}
 
     def renew(self, parameters: Mapping[str, np.ndarray]) -> None:
-        """There is a new draw, with these beside it."""
+        """Keep the parameters of the new draw."""
         self.parameters = parameters
 
     def add(self, _theta: Theta) -> None:

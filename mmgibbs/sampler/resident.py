@@ -44,14 +44,14 @@ class DeviceStep(Protocol):
 
 
 class KeptDraw(NamedTuple):
-    """What the ring has of a kept draw."""
+    """A kept draw as it is stored in the ring."""
 
     draws: dict[str, np.ndarray]
     facts: dict[str, float]
 
 
 class ResidentSweep:
-    """All steps of a sweep on the device of the engine; key = (seed, chain). It speaks for them: see steps.Step."""
+    """The steps of a sweep on the device of the engine; key = (seed, chain). It speaks for them: see steps.Step."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class ResidentSweep:
         self.variances.launch_end()
 
     def _list_values(self) -> dict[str, np.ndarray]:
-        """What the host has of the values of the device."""
+        """List the host's copies of the values on the device."""
         values = dict(self.matrices.items()) | {RESIDUAL: stack_classes(self.matrices.R)}
         values |= {auxiliary_name(name): a for name, a in self.matrices.auxiliaries.items()}
         for step in self.steps:
@@ -177,7 +177,7 @@ class ResidentSweep:
 
     @property
     def _drawn_models(self) -> list[CovarianceModel]:
-        """By the numbers of the matrices on the device."""
+        """Covariance models by the numbers of the matrices on the device."""
         terms = [self.model.covariance(term) for term in self.variances.plan.terms]
         return [*terms, *self.model.residual.matrices]
 

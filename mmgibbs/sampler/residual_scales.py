@@ -69,7 +69,7 @@ class ResidualScale:
         return {self.fact: float(accepted)}
 
     def describe(self) -> ScaledResidual:
-        """What a device needs to know of it."""
+        """Describe the scale for a device."""
         return ScaledResidual(self.name, self.of_class, float(self.step), TARGET)
 
     def _log_prior_ratio(self, log_s: float) -> float:

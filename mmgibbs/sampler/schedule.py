@@ -9,7 +9,7 @@ from mmgibbs.posterior.moments import batches_per_chain
 
 @dataclass(frozen=True)
 class Schedule:
-    """How a chain runs: `burn_in` sweeps that are thrown away, then `samples` sweeps of which every `thin`-th is kept.
+    """Schedule of a chain: `burn_in` sweeps that are discarded, then `samples` sweeps of which every `thin`-th is kept.
 
     `most`: the sweeps after burn-in that there may be in the end, where targets or an extension decide; batches of the
     moments are planned for `samples`.

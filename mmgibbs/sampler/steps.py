@@ -43,7 +43,7 @@ from mmgibbs.sampler.trait_moments import TraitMomentsStep
 
 
 class Step(Protocol):
-    """One step of every sweep.
+    """A step of every sweep.
 
     `parameters`: what `draws()` returns, name -> the names of its dimensions. `state()`: what the next sweep depends
     on and no other step holds, named arrays that are not copied; `restore(state)` takes its own of the names of all
@@ -161,7 +161,7 @@ def _steps_of_liabilities(
     key: tuple[int, int],
     matrices: CovarianceMatrices,
 ) -> list[Step]:
-    """All variances and the scale of the liabilities, locations given them, liabilities given all."""
+    """List the steps: all variances and the scale of the liabilities, locations given them, liabilities given all."""
     assert isinstance(engine, HostState), "other engines integrate no locations out of liabilities"
     liabilities = LiabilityStep(model, 0, engine, matrices, key, schedule.burn_in, collapsed=True)
     return [

@@ -140,6 +140,6 @@ class StructuredInterweaving:
 def draw_structure(
     structure: Structure, S: np.ndarray, q: int, phi: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """One draw of phi (p,) given S (k, k) of q levels."""
+    """Draw phi (p,) given S (k, k) of q levels."""
     drawn = structure.draw(S, q, phi, rng)
     return draw_each(partial(structure.log_density, S, q), phi, rng, range(len(phi))) if drawn is None else drawn

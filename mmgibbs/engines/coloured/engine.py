@@ -77,7 +77,7 @@ def refuse_other_partitions(equations: StructuredEquations) -> None:
 
 
 def block_sweeps(equations: StructuredEquations, joint: bool, threads: Threads) -> list[BlockSweep]:
-    """How each block is swept, in the order of the partition: see the module."""
+    """Return the sweep of each block, in the order of the partition (see the module)."""
     runs = runs_of_blocks(equations)
     is_of_scores = lambda run: run[0].term in equations.design.n_scores
     ranges = {

@@ -32,7 +32,7 @@ ONE = np.uint64(1)
 
 
 class LaneLists(NamedTuple):
-    """What the passes need beside the lists of a term."""
+    """Lists that the passes need in addition to those of a term."""
 
     visit_lane: np.ndarray  # (v,) uint8
     visit_code: np.ndarray  # (v,) unsigned: pattern x effects + effect
@@ -41,7 +41,7 @@ class LaneLists(NamedTuple):
 
 
 def lane_lists(term: TermLists, K: Lists, pattern: np.ndarray, ranges: list[tuple[int, int]]) -> LaneLists:
-    """For levels that are swept in these ranges, each from a lane 0 on."""
+    """Build the lists of lanes of a term whose levels are swept in these ranges, each of which begins with lane 0."""
     n_effects, effect = term.effect_first.size - 1, term.visit_effect if term.visit_effect.size else np.uint8(0)
     codes = (int(pattern.max(initial=0)) + 1) * n_effects
     code = (

@@ -44,7 +44,7 @@ def fit_in_lanes(equations: StructuredEquations, term: int) -> bool:
 
 
 class LaneCells(NamedTuple):
-    """Of TermLists what makes the data part of P."""
+    """The lists of TermLists that make the data part of P."""
 
     trait: np.ndarray
     regressor: np.ndarray
@@ -55,7 +55,7 @@ class LaneCells(NamedTuple):
 
 
 class LaneLevels(NamedTuple):
-    """Of TermLists and Records what a sweep reads of each level and of the records that it meets."""
+    """The lists of TermLists and Records that a sweep reads for each level and its records."""
 
     code: np.ndarray
     visit_ptr: np.ndarray
@@ -68,7 +68,7 @@ class LaneLevels(NamedTuple):
 
 
 class LanePrecisions(NamedTuple):
-    """What changes with the variances."""
+    """Precisions, which change with the variances."""
 
     Ginv: np.ndarray  # (k, k)
     Rinv: np.ndarray  # (patterns, T, T)
@@ -84,7 +84,7 @@ class LaneWork(NamedTuple):
 
 
 class LaneTables:
-    """What the lanes of a term read; the blocks of a term share it."""
+    """Lists that the lanes of a term read; the blocks of a term share them."""
 
     def __init__(self, equations: StructuredEquations, term: int, ranges: list[tuple[int, int]]):
         self.term, lists = term, equations.terms[term]
@@ -151,7 +151,7 @@ class LaneSweep(LevelSweep):
         self.threads([partial(self._sweep, state, bounds, number, key) for bounds in bounds_of_ranges])
 
     def _allocate_work(self) -> LaneWork:
-        """For all calls of one thread, or for one call where ranges may be swept at once."""
+        """Allocate the work arrays of one thread, or of one call where ranges may be swept at once."""
         k_, T_ = self.unrolled
         effects = self.lists[0].effect_first.size - 1
         return LaneWork(np.zeros((len(k_) + len(k_) % 2, LANES)), np.zeros((effects * LANES, len(T_))))

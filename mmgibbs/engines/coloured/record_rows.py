@@ -96,7 +96,7 @@ def sum_places(plan: Plan, xx: np.ndarray, xe: np.ndarray) -> tuple[np.ndarray, 
 
 @cache
 def pairs_of_places(effect: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Each two places once, first the one of the later effect: blocks of effects are there once."""
+    """List each pair of positions once, the position of the later effect first; blocks of effects are listed once."""
     i, j = np.tril_indices(len(effect))
     swap = np.array(effect)[i] < np.array(effect)[j]
     return np.where(swap, j, i), np.where(swap, i, j)

@@ -72,7 +72,7 @@ def augmented_products(
 
 
 class AugmentationColumns(NamedTuple):
-    """What `sum_augmented` adds to the residuals of a record, by its pattern p."""
+    """Columns that `sum_augmented` adds to the residuals of a record, by its pattern p."""
 
     fill: np.ndarray  # (patterns T, W) row p T + u: what a residual of trait u adds to the T residuals
     noise: np.ndarray  # (patterns T, W) the same of normal u
@@ -80,7 +80,7 @@ class AugmentationColumns(NamedTuple):
 
 
 def columns_and_pairs(fill: np.ndarray, noise: np.ndarray) -> AugmentationColumns:
-    """From fill and noise of `augmentation`."""
+    """Arrange `fill` and `noise` of `augmentation` by columns and pairs."""
     patterns, T, _ = fill.shape
     columns = np.zeros((2, patterns * T, len(padded_width((0,) * T))))
     columns[:, :, :T] = [m.transpose(0, 2, 1).reshape(-1, T) for m in (fill, noise)]
@@ -91,8 +91,10 @@ def columns_and_pairs(fill: np.ndarray, noise: np.ndarray) -> AugmentationColumn
 
 @cache
 def complete_records(patterns: int, T: int) -> AugmentationColumns:
-    """The same where every record observes every trait, whatever R is: nothing is drawn. All calls share the arrays,
-    which are only read."""
+    """Return the columns for records that observe every trait, for which nothing is drawn.
+
+    All calls share the arrays, which are only read.
+    """
     return columns_and_pairs(np.tile(np.eye(T), (patterns, 1, 1)), np.zeros((patterns, T, T)))
 
 

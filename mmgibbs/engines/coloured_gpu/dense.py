@@ -15,7 +15,7 @@ NO_DENSE = make_struct(rows=0, n=np.uint32(0), first=np.uint32(0))  # struct Den
 
 
 def system_bytes(k: int) -> int:
-    """Of the equations of a level."""
+    """Count the bytes of the equations of a level."""
     return 8 * (k * k + 4 * k)
 
 

@@ -154,7 +154,7 @@ class StructuredGpuEngine:
             self.scaling.launch_subtraction(i)
 
     def replace_y(self, trait: int, y: np.ndarray) -> None:
-        """Own data of this chain for one trait, y (n,), records in model order; e is made anew."""
+        """Replace the records y (n,) of one trait in this chain, in model order, and recompute the residuals."""
         self._y = replaced_y(self.equations, self.y, trait, y)
         self.queue.write(self.resident.y, self._y)
         self.refresh()
@@ -230,7 +230,7 @@ class StructuredGpuEngine:
             self.launch_blocks(kernel("class_precisions"), count_blocks(self._n_classes), *given)
 
     def sweep(self, number: int, key: tuple[int, int]) -> None:
-        """One Gibbs sweep through the colours; `number` and key = (seed, chain) say which draws to use.
+        """Run one Gibbs sweep through the colours; `number` and key = (seed, chain) select its random numbers.
 
         It is asked for, not waited for: what next brings values to the host reports a level that could not be drawn."""
         self.set_counter(number, key)
@@ -269,7 +269,7 @@ class StructuredGpuEngine:
         self.launch_term(i, "sweep_levels", count_blocks(colour.last - colour.first), *lists, *levels, *self._draws)
 
     def wait(self) -> None:
-        """Until all that was asked for is done."""
+        """Wait until all queued work is done."""
         self.queue.synchronize()
 
     # Products
@@ -358,7 +358,7 @@ class StructuredGpuEngine:
 
     @property
     def augmentation_addresses(self) -> tuple[int, int]:
-        """Where `fill` and `noise` of the missing residuals lie (augment.py)."""
+        """Addresses of `fill` and `noise` of the missing residuals (augment.py)."""
         n_patterns, T = self.equations.design.patterns.shape
         fill = self.queue.address(self.augmentation)
         return fill, fill + 8 * n_patterns * T * T
@@ -377,7 +377,7 @@ class StructuredGpuEngine:
         self.launch_blocks(kernel("fold_strands"), n, parts, np.uint32(n_parts), self._products[first:])
 
     def _read_products(self) -> np.ndarray:
-        """What the last sums left, once all is done; ModelError as refuse_failed."""
+        """Wait for the last sums and return them; ModelError as in refuse_failed."""
         products = self.queue.read(self._products)
         failed = products.view(np.uint64)[-1]
         if failed != NONE_FAILED:
@@ -388,7 +388,7 @@ class StructuredGpuEngine:
 
     @cached_property
     def responses(self) -> ResidentResponses:
-        """Those of the design."""
+        """Responses of the design on the device."""
         return ResidentResponses(self)
 
     def sums_of_products(self, term: int) -> np.ndarray:
@@ -413,7 +413,7 @@ class StructuredGpuEngine:
 
     @property
     def real(self) -> np.dtype:
-        """Of e, and of the sums of animals."""
+        """Type of e and of the sums of animals."""
         return self.equations.real
 
     def make_effects(self, *arguments: Any) -> ResidentEffects:
@@ -438,12 +438,12 @@ class StructuredGpuEngine:
 
     @property
     def residual_sums_address(self) -> int:
-        """Where `launch_residual_products` leaves its sums."""
+        """Address of the sums of `launch_residual_products`."""
         return self.queue.address(self._block_sums)
 
     @property
     def scaling_sums_address(self) -> int:
-        """Where `launch_scaling_products` leaves its sums."""
+        """Address of the sums of `launch_scaling_products`."""
         return self.queue.address(self._scratch)
 
     # Launches

@@ -24,7 +24,7 @@ Key = tuple[int, int]  # (seed, chain)
 
 
 class ResidentResponse:
-    """One response of the design, records in sweep order, on the device of its engine."""
+    """A response of the design on the device of its engine, records in sweep order."""
 
     def __init__(self, engine: DeviceState, response: Response):
         self.engine, self.queue = engine, engine.queue
@@ -53,7 +53,7 @@ class ResidentResponse:
         self.strands = count_strands(engine.equations.design.n_records, N_SUMS)
 
     def _list_columns(self, response: Response) -> dict[str, np.ndarray]:
-        """What the records say of the liability, in sweep order."""
+        """List the columns of the records that restrict the liability, in sweep order."""
         ordered = response.keep(self.engine.equations.records.record.astype(np.int64))
         if isinstance(ordered, Categories):
             return {"category": ordered.category.astype(np.int16)}

@@ -171,7 +171,7 @@ class ResidentEffects:
         self._kernels: dict = {}
 
     def _upload_genotypes(self, genotypes: np.ndarray) -> DeviceArray:
-        """Some SNPs at a time: the file that they are mapped from may be longer than memory."""
+        """Upload the genotypes some SNPs at a time: the file that they are mapped from may be longer than memory."""
         buffer = self.queue.empty(genotypes.shape, genotypes.dtype)
         step = max(1, UPLOADED_BYTES // max(1, genotypes[:1].nbytes))
         for first in range(0, self.p, step):
@@ -209,7 +209,7 @@ class ResidentEffects:
         return log_ratio
 
     def _draws_on_one_trait(self, draws: ClassDraws, given: dict) -> tuple[dict[str, int], np.ndarray]:
-        """Where the arrays of the host lie, and struct OneTrait of markers.cu."""
+        """Write the arrays of the host and return their addresses, with struct OneTrait of markers.cu."""
         (variance, log_share), (other_variance, other_log_share) = draws.prior, draws.compared
         fields = self._write(
             **given, variance=variance, log_share=log_share, others=other_variance, shares=other_log_share
@@ -228,7 +228,7 @@ class ResidentEffects:
         )
 
     def _draws_of_states(self, draws: StateDraws, given: dict) -> tuple[dict[str, int], np.ndarray]:
-        """The same with struct StatesOfTraits."""
+        """Write the arrays of the host and return their addresses, with struct StatesOfTraits."""
         T, K = self.T, self.n_classes
         traits, n_traits, precision, log_weight = draws.states
         work = {"weight": np.empty(2 * K), "L": np.empty(K * T * T), "half": np.empty(K * T)}
@@ -240,7 +240,7 @@ class ResidentEffects:
         return fields, make_struct(of=self._several_traits(fields), **lists, **addresses)
 
     def _draws_of_sites(self, draws: SiteDraws, given: dict) -> tuple[dict[str, int], np.ndarray]:
-        """The same with struct SitesOfTraits."""
+        """Write the arrays of the host and return their addresses, with struct SitesOfTraits."""
         arrays = dict(zip(("inverse", "given", "noise", "log_pi"), draws.sites, strict=True))
         arrays |= {"z_outside": draws.z_outside}
         fields = self._write(**given, **self._work(), b=np.empty(self.T), **arrays)

@@ -80,7 +80,7 @@ class UserScale:
         )
 
     def update(self) -> None:
-        """From Theta as it is now."""
+        """Update the buffers from the current Theta."""
         launch, terms = self.engine.launch, self.engine.resident.terms
         for i in self._touched:
             size = self.shapes[i][0] * self.shapes[i][1]
@@ -165,7 +165,7 @@ class ResidentMoments:
         return queue.read(rows).astype(np.float64).reshape(int(n), k)
 
     def state(self) -> dict[str, np.ndarray]:
-        """What posterior.moments.Moments.state() holds, levels in model order.
+        """Return the arrays of posterior.moments.Moments.state(), levels in model order.
 
         ModelError where a sweep met a level that it could not draw."""
         self.engine.refuse_failed()

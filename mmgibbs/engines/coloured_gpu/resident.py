@@ -55,7 +55,7 @@ class ResidentTerm:
 
 
 class Resident:
-    """All buffers of one chain's state, and the lists that it reads, which are shared."""
+    """Buffers of the state of one chain, and the shared lists that it reads."""
 
     def __init__(self, equations: StructuredEquations, queue: GpuQueue, shared: SharedArrays):
         self.queue, self.shared = queue, shared

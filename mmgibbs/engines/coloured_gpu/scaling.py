@@ -64,7 +64,7 @@ class ResidentScaling:
         self.queue.repeat(("move", term), partial(self._launch_moves, term, deviation))
 
     def change_address(self, term: int) -> int:
-        """Where the D of the moves of a term is."""
+        """Return the address of the D of the moves of a term."""
         return self.queue.address(self._change[term])
 
     def _launch_moves(self, term: int, deviation: DeviceArray | None) -> None:
@@ -150,7 +150,7 @@ class ResidentScaling:
         return levels, effects
 
     def _find_deviation(self, term: int) -> DeviceArray | None:
-        """What M multiplies: None for Theta itself; with fixed groups Theta - Q g, made on the host."""
+        """Return what M multiplies: None for Theta itself; Theta - Q g, made on the host, with fixed groups."""
         t = self.design.terms[term]
         if not t.groups_fixed:
             return None

@@ -83,8 +83,10 @@ def kernels(
     real: np.dtype,
     dense: Iterable[tuple[int, type[Lists], np.dtype]] = (),
 ) -> list[str]:
-    """Every kernel of a model; specialisations: (k, type of the relationship's lists) of its terms; dense: with the
-    type of the values, of those with a dense block.
+    """List every kernel of a model.
+
+    specialisations: (k, type of the relationship's lists) of its terms; dense: with the type of the values, of those
+    with a dense block.
     """
     names = {kernel(name) for name in OF_ALL}
     names |= {kernel("residual_strands", n_traits)} | {

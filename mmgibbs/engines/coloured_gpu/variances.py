@@ -44,7 +44,7 @@ Key = tuple[int, int]  # (seed, chain)
 
 
 class VariancesState(DeviceState, Protocol):
-    """What a sweep with variances drawn on the device is made of, besides."""
+    """The state of a sweep whose variances are drawn on the device."""
 
     scaling: ResidentScaling
     records_per_pattern: np.ndarray
@@ -147,7 +147,7 @@ class ResidentVariances:
         return self.queue.address(self.values) + 8 * self._first[list(self.plan.values).index(name)]
 
     def _make_sums(self, term: int) -> tuple[int, DeviceArray]:
-        """In how many parts the sums of a quadratic form come, and where."""
+        """Allocate the sums of a quadratic form; return the number of their parts and the buffer."""
         t = self.engine.equations.design.terms[term]
         size = lower(t.n_components)
         n_parts = count_blocks(count_strands(t.n_levels, size))
@@ -366,7 +366,7 @@ class ResidentVariances:
         self.engine.forget_sums()
 
     def launch_locations(self) -> None:
-        """All location effects."""
+        """Launch the sweep of all location effects."""
         self.engine.launch_sweep()
 
     def launch_products(self, term: int) -> None:
@@ -440,7 +440,7 @@ class ResidentVariances:
 
 
 def find_unit(block: tuple[int, ...], unit: tuple[int, ...]) -> int:
-    """Which member of a block has the variance 1 by convention; -1: none."""
+    """Find the member of a block whose variance is 1 by convention; -1: none."""
     members = [i for i, component in enumerate(block) if component in unit]
     assert len(members) <= 1, "the host draws correlations of several"
     return members[0] if members else -1

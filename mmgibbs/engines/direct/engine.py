@@ -94,7 +94,7 @@ class MarginalEngine(HostState):
 
 
 def _all_joined(design: Design) -> Joined:
-    """Every component of a term, and every trait, joined with every other."""
+    """Join every component of a term with every other, and every trait with every other."""
     of_terms = tuple(full_block(t.n_components) if t.kind == "random" else None for t in design.terms)
     return of_terms, (full_block(design.n_traits),) * max(1, len(design.residual_classes))
 
@@ -107,7 +107,7 @@ def power_of_scale(response: Response) -> float:
 
 
 def unsupported_liabilities(design: Design) -> str | None:
-    """What of traits that are not normal the engine cannot do, in words; None: nothing."""
+    """Describe traits that are not normal and that the engine cannot do; None: nothing."""
     if not design.responses:
         return None
     name, alternatives = design.traits[design.responses[0].trait], "use engine: serial, structured or pcg on the CPU"

@@ -27,7 +27,10 @@ def needs_factor(design: Design) -> bool:
 def direct_likelihood(
     design: Design, G: Sequence[np.ndarray | None]
 ) -> CorrelatedLikelihood | ReducedRankLikelihood | RestrictedLikelihood:
-    """What has the solutions at variances: all components of a term, and all traits of the residuals, may covary."""
+    """Return the likelihood that has the solutions at given variances.
+
+    All components of a term, and all traits of the residuals, may covary.
+    """
     if design.correlated:
         return correlated_likelihood(design, G)
     if design.n_scores:

@@ -54,11 +54,11 @@ class PlannedFactor:
 
     @property
     def bytes(self) -> int:
-        """That are needed while it is made."""
+        """Bytes that are needed to make the factor."""
         return self.known.bytes
 
     def made(self) -> DirectSolver | None:
-        """None where it would not fit into what memory is free now, or C is nearly singular."""
+        """Make the factor; None where it would not fit into the free memory, or C is nearly singular."""
         if not fit_together(self):
             return None
         try:
@@ -68,7 +68,7 @@ class PlannedFactor:
 
 
 def fit_together(*planned: PlannedFactor | None) -> bool:
-    """Whether all of these may be made at once in the memory that is free now."""
+    """Check whether all of these factors fit into the free memory at once."""
     free = free_bytes()
     return free is None or sum(plan.bytes for plan in planned if plan is not None) <= free
 
@@ -76,7 +76,7 @@ def fit_together(*planned: PlannedFactor | None) -> bool:
 def direct_solver(
     solver: PcgSolver, G: Sequence[np.ndarray | None], R: np.ndarray, columns: int
 ) -> DirectSolver | None:
-    """As `planned_factor`, and made: None as well where it would not fit."""
+    """Plan and make the factor as in `planned_factor`; None as well where it would not fit."""
     planned = planned_factor(solver, G, R, columns)
     return None if planned is None else planned.made()
 
@@ -95,7 +95,7 @@ def _gained(design: Design, columns: int) -> float:
 def planned_factor(
     solver: PcgSolver, G: Sequence[np.ndarray | None], R: np.ndarray, columns: int
 ) -> PlannedFactor | None:
-    """For so many right-hand sides; None where PCG is the quicker one.
+    """Plan the factor of C for a number of right-hand sides; None where PCG is faster.
 
     solver: of the same equations; G, R: the variances, G None for fixed terms.
     """

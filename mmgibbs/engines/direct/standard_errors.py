@@ -41,8 +41,10 @@ def posterior_sd(
 def affordable_posterior_sd(
     design: Design, G: Sequence[np.ndarray | None], R: np.ndarray, used: int = 0, tell: Tell | None = None
 ) -> list[np.ndarray] | str:
-    """The same where the pattern of the factor says that it takes minutes at most, and fits; otherwise why it does
-    not. tell: called before each step that may take long."""
+    """Compute the posterior standard deviations where the factor fits and takes minutes at most.
+
+    Otherwise return the reason why it does not. tell: called before each step that may take long.
+    """
     n = design.n_equations
     beyond = _describe_excess(design)
     if beyond is not None:
@@ -88,7 +90,7 @@ def count_posterior_sd(design: Design, G: Sequence[np.ndarray | None], pev_limit
 
 
 def _advise(design: Design) -> str:
-    """What to do where the inverse does not fit, though the solutions do."""
+    """Advise what to do where the inverse does not fit, though the solutions do."""
     return f"{LARGER_MACHINE}, or sampler.pev_limit below {design.n_equations} (PEV and reliability are then blank)"
 
 

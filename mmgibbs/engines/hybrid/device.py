@@ -45,7 +45,7 @@ class _Pieces(NamedTuple):
 
 @dataclass
 class _Slice:
-    """What the device holds of a slice: the matrices always, the lists where those of all slices fit."""
+    """A slice on the device: its matrices, and its lists where those of all slices fit."""
 
     host: BlockSlice
     matrices: DeviceArray
@@ -145,7 +145,7 @@ class DeviceUpdates:
         return max((sum(map(_aligned_bytes, block_slice.lists)) for block_slice in every), default=0)
 
     def _hold_buffers(self) -> None:
-        """Two buffers of the size of the largest slice, filled in turn."""
+        """Allocate two buffers of the size of the largest slice, filled in turn."""
         self.device.release()
         free = self.device.free_bytes()
         self._buffers = [self.device.empty(self._largest_slice_bytes(), np.uint8) for _ in range(2)]
@@ -188,7 +188,7 @@ class DeviceUpdates:
         self.streams[k].record().synchronize()
 
     def discard(self) -> None:
-        """What is queued on a device runs: it is waited for."""
+        """Wait for the work that is queued on the device."""
         for stream in (*self.streams, self._handing_over, self._copying):
             stream.synchronize()
 

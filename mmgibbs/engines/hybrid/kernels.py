@@ -59,8 +59,9 @@ def subtract_rows(row, matrix, indptr, indices, number, matrices, kr_, kc_, rows
 
 @kernel
 def factor_block(term, K, Ginv, Rinv, first, last, c_first, c_last, joint, out):
-    """What a draw of each level needs of its own block P = kappa_ll G^-1 + sum_r W_r' R_r^-1 W_r: levels first ... last
-    - 1 (sweep positions), components c_first ... c_last - 1; out (w (w + 1) / 2, levels).
+    """Factor the block P = kappa_ll G^-1 + sum_r W_r' R_r^-1 W_r of each level, as its draw needs it.
+
+    Levels first ... last - 1 (sweep positions), components c_first ... c_last - 1; out (w (w + 1) / 2, levels).
 
     term, K: lists of equations/structured.py; Ginv (k, k), Rinv (patterns, T, T) float64.
     joint: the rows of L, P = L L';  else the rows of the lower triangle of P. The diagonal holds its reciprocal, 0

@@ -20,7 +20,7 @@ from typing import Protocol
 
 
 class Queues(Protocol):
-    """One queue per target block."""
+    """A queue for each target block."""
 
     def publish_effects(self, i: int) -> None:
         """x_i has new values: updates queued from now on read them."""

@@ -7,7 +7,7 @@ from mmgibbs.equations.structured import StructuredEquations
 
 
 def vector_bytes(equations: StructuredEquations) -> int:
-    """Two right-hand sides in float64, and the effects."""
+    """Count the bytes of two right-hand sides in float64, and of the effects."""
     return equations.design.n_effects * (2 * 8 + equations.real.itemsize)
 
 

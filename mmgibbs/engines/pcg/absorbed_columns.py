@@ -24,7 +24,7 @@ class AbsorbedColumns:
         self._copies = [equations, *(equations.copy_for_thread() for _ in range(solver.threads.count - 1))]
 
     def solve(self, b: np.ndarray, start: np.ndarray, tolerance: float, relative: bool = False) -> Columns:
-        """As `PcgSolver.solve_columns`, with M the inverse diagonal blocks of the equations that are left."""
+        """Solve as `PcgSolver.solve_columns`, with M the inverse diagonal blocks of the remaining equations."""
         N, m = b.shape
         x, iterations, error, reached = np.empty((N, m)), np.zeros(m, np.int64), np.zeros(m), np.zeros(m)
         available = list(self._copies)
@@ -62,7 +62,7 @@ class AbsorbedColumns:
 
 
 def absorbed_columns(solver: PcgSolver) -> AbsorbedColumns | None:
-    """None where no levels can be absorbed."""
+    """Build the solver of absorbed equations; None where no levels can be absorbed."""
     inverses = solver.inverse_blocks
     equations = absorbed_equations(solver.equations, solver.bounds, ALONE, inverses, solver.Ginv, solver.Rinv)
     return None if equations is None else AbsorbedColumns(solver, equations)

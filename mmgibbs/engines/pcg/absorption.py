@@ -61,7 +61,7 @@ class AbsorbedEquations(RowProduct):
         self.inverses = self._inverses(inverses)
 
     def _inverses(self, of_C: list[np.ndarray]) -> list[np.ndarray]:
-        """Of the blocks of S; a term whose blocks of S cannot be inverted has those of C."""
+        """Invert the diagonal blocks of S; a term whose blocks of S cannot be inverted has those of C."""
         out: list[np.ndarray] = [np.empty(0)] * len(of_C)
 
         def invert(i: int) -> None:
@@ -106,7 +106,7 @@ class AbsorbedEquations(RowProduct):
         return self.sums(self.Ginv)
 
     def preconditioned(self, x: np.ndarray) -> np.ndarray:
-        """Each level's block of S, inverted, times x."""
+        """Multiply x by the inverse of each level's block of S."""
         return self.precondition(x, self.inverses)
 
     def right_hand_side(self, b: np.ndarray) -> np.ndarray:
@@ -162,7 +162,7 @@ def absorbed_equations(
     Ginv: list[np.ndarray],
     Rinv: np.ndarray,
 ) -> AbsorbedEquations | None:
-    """None where a term does not fit in rows (rows.py), or where no level can be absorbed."""
+    """Absorb levels; None where a term does not fit in rows (rows.py), or where no level can be absorbed."""
     if not fit_in_rows(equations):
         return None
     absorbed = AbsorbedEquations(equations, bounds, threads, inverses, Ginv, Rinv)

@@ -220,7 +220,7 @@ class DevicePcgSolver(PcgSolver):
         of_residual: bool = False,
         callback: Callable[[int], None] | None = None,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """As `solver.conjugate_gradients`; of_residual: until r' r <= wanted in place of r' M r.
+        """Iterate as `solver.conjugate_gradients`; of_residual: until r' r <= wanted in place of r' M r.
 
         callback: called with the number of iterations, each time that the host has waited.
         """

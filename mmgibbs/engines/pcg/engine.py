@@ -165,7 +165,7 @@ def allocate_normals(equations: StructuredEquations, i: int) -> np.ndarray:
 
 
 def _facts(solved: Columns, column: int) -> dict[str, float]:
-    """For sample_stats: of the solve with the noise, which is all that a draw waits for."""
+    """Diagnostics of the noise solve, for sample_stats; a draw waits for this solve alone."""
     return {
         "pcg_iterations": int(solved.iterations[column]),
         "pcg_error": float(solved.error[column]),

@@ -56,7 +56,7 @@ TOLERANCE = 1e-4  # of delta, in posterior standard deviations: far below what a
 
 @dataclass(frozen=True)
 class MonteCarloPev:
-    """Of all levels, (q, k) per term in model order, on the user's scale."""
+    """PEV of all levels, (q, k) per term in model order, on the user's scale."""
 
     sd: list[np.ndarray]  # sqrt(PEV); 0 of components that are set to 0
     error: list[np.ndarray]  # Monte Carlo standard error of PEV
@@ -185,7 +185,7 @@ class _Draws:
         return out * solver.active[:, None], every
 
     def _sums_in_one_order(self, i: int) -> AbstractContextManager[Any]:
-        """Those of products with a core: BLAS has another order for every number of threads."""
+        """Use one thread for products with a core: the order of the sums in BLAS depends on the number of threads."""
         return blas_threads(1 if isinstance(self.solver.equations.dense[i], CoreLevels) else None)
 
     def _values(self, i: int, numbers: Sequence[int]) -> np.ndarray:
@@ -215,7 +215,7 @@ class _Draws:
 
 
 class _Sums:
-    """Of the squares of one half of the draws."""
+    """Sums of the squares of one half of the draws."""
 
     def __init__(self, solver: PcgSolver, drawn: Sequence[bool]):
         self.solver, self.n = solver, 0
@@ -295,7 +295,7 @@ def combined(
 def _to_user_scale(
     solver: PcgSolver, i: int, estimate: np.ndarray, error: np.ndarray, halves: list[_Sums], n: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """With the levels that scales of covariates move as they are on the user's scale."""
+    """Replace the PEV of the levels that scales of covariates move by those on the user's scale."""
     design = solver.equations.design
     normals = [np.random.default_rng(0).standard_normal(shape) for shape in solver.shapes]
     moved = design.to_original_scale(normals)[i] - halves[0]._zero[i] != normals[i]

@@ -46,7 +46,7 @@ class RowProduct:
         self.ranges = [self.split_levels(i, levels) for i, levels in enumerate(self.positions)]
 
     def copy_for_thread(self) -> Self:
-        """The same equations with vectors of its own, so that another thread can use them at the same time."""
+        """Copy the equations with vectors of their own, so that another thread can use them at the same time."""
         twin = copy(self)
         twin.theta, twin.u = [np.zeros(theta.shape) for theta in self.theta], np.zeros(self.u.shape)
         return twin
@@ -103,7 +103,7 @@ class RowProduct:
         return out
 
     def precondition(self, x: np.ndarray, inverses: list[np.ndarray]) -> np.ndarray:
-        """Each level's block, inverted, times x."""
+        """Multiply x by the inverse of each level's block."""
         out, calls = np.empty(x.size), []
         multiply: Callable[..., None] = multiply_blocks
         for i, (k_, _, _) in enumerate(self.tuples):
@@ -116,7 +116,7 @@ class RowProduct:
 
 
 def row_product(equations: StructuredEquations, bounds: np.ndarray, threads: Threads) -> RowProduct | None:
-    """None where a term does not fit."""
+    """Build the product by rows; None where a term does not fit."""
     return RowProduct(equations, bounds, threads) if fit_in_rows(equations) else None
 
 

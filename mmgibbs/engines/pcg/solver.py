@@ -53,12 +53,12 @@ class Solution:
 
     @property
     def preconditioner(self) -> str:
-        """Of PRECONDITIONERS."""
+        """The preconditioner that was used, one of PRECONDITIONERS."""
         return "blocks" if self.absorbed is None else "absorption"
 
     @property
     def preconditioned_by(self) -> str:
-        """In words."""
+        """The preconditioner, described in words."""
         if self.absorbed is None:
             return "diagonal blocks of the levels"
         return f"{self.absorbed.levels:,} level{'s' * (self.absorbed.levels != 1)} of {self.absorbed.term} absorbed"
@@ -84,7 +84,7 @@ class Columns(NamedTuple):
 
 
 def bytes_per_column(design: Design) -> int:
-    """That each of several right-hand sides takes while it is solved for."""
+    """Count the bytes that each of several right-hand sides takes during a solve."""
     return 8 * (VECTORS_PER_COLUMN * design.n_effects + RECORDS_PER_COLUMN * design.y.size)
 
 
@@ -122,7 +122,7 @@ class PcgSolver:
         self.set_precisions(*precisions(self.equations.design, G, R))
 
     def set_precisions(self, Ginv: list[np.ndarray], Rinv: np.ndarray) -> None:
-        """What `precisions` makes of the variances."""
+        """Set the precisions that `precisions` computes from the variances."""
         self.Ginv, self.Rinv = Ginv, Rinv
         self.inverse_blocks = [self._level_inverses(i) for i in range(len(self.shapes))]
 
@@ -201,7 +201,7 @@ class PcgSolver:
         return self._hold(x.copy()) if x[self._held].any() else x
 
     def precondition(self, x: np.ndarray) -> np.ndarray:
-        """Each level's block of C, inverted, times x: (N,) or (N, m)."""
+        """Multiply x, (N,) or (N, m), by the inverse of each level's block of C."""
         columns = self.zero_held(_columns(x))
         out = np.empty(columns.shape)
         for inverses, residual, total in zip(self.inverse_blocks, self.split(columns), self.split(out), strict=True):
@@ -239,7 +239,7 @@ class PcgSolver:
         return Solution(self.to_model_order(theta), count[0], reached, system.absorbed)
 
     def _system(self, b: np.ndarray) -> System:
-        """What is iterated on: C itself, or what is left of it when levels are absorbed."""
+        """Return the system that is iterated on: C itself, or the rest of it when levels are absorbed."""
         if self.preconditioner != "blocks":
             blocks = self.bounds, self.threads, self.inverse_blocks
             reduced = absorbed_equations(self.equations, *blocks, self.Ginv, self.Rinv)

@@ -89,7 +89,7 @@ class LiabilityVariances(SampledVariances):
         return {"variance_acceptance": probability}
 
     def _begin(self) -> None:
-        """From the starts of the chain; s_ii and the first shape by what standard deviations variances mostly have."""
+        """Begin from the starts of the chain; s_ii and the first shape follow from usual standard deviations."""
         if not len(self.space):
             self._start(self._x)
             return

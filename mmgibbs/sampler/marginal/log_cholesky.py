@@ -78,7 +78,7 @@ class LogCholesky:
         return out
 
     def extrapolate(self, x: np.ndarray, sd: np.ndarray) -> LogCholesky:
-        """The same with s_ii the standard deviation of l_ii, within bounds.
+        """Return the coordinates with s_ii the standard deviation of l_ii, within bounds.
 
         x and sd (p,): where it is, and standard deviations, of log l_ii still (see `log_cholesky`)."""
         e = self.elements
@@ -143,7 +143,10 @@ def inverse_of_softplus(value: np.ndarray) -> np.ndarray:
 
 
 def log_cholesky(model: MixedModel) -> LogCholesky:
-    """Of the matrices of a model that are sampled, with s_ii FAR above the starts: x_ii is log l_ii and a constant."""
+    """Build the coordinates of the matrices that are sampled, with s_ii FAR above the starts.
+
+    x_ii is log l_ii and a constant.
+    """
     matrices = [model.covariance(i) for i in model.random_terms] + list(model.residual.matrices)
     places = np.cumsum([0, *(c.start.size for c in matrices)])
     sampled = [(c, int(at)) for c, at in zip(matrices, places[:-1], strict=True) if not c.fixed]

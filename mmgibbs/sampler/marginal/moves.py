@@ -34,7 +34,7 @@ Key = tuple[int, int]  # (seed, chain)
 
 
 class Shape(NamedTuple):
-    """What proposals take for mean and covariance matrix of the target."""
+    """Mean and root of the covariance matrix of the target that proposals assume."""
 
     center: np.ndarray  # (p,)
     root: np.ndarray  # (p, p)
@@ -65,7 +65,7 @@ def normals(kind: int, number: int, key: Key, n: int, level: int = 0) -> np.ndar
 
 
 def log_uniform(kind: int, number: int, key: Key) -> float:
-    """For the decision."""
+    """Draw the logarithm of the uniform number of the decision."""
     return float(np.log(uniform_pair(number, 1, stream(MARGINAL, kind), draw_word(0, 0), key[0], key[1])[0]))
 
 

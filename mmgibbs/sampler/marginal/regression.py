@@ -21,7 +21,7 @@ TINY = 1e-8  # added to variances of x
 
 
 class Regression(NamedTuple):
-    """Of x on f."""
+    """Regression of x on f."""
 
     center: np.ndarray  # (p,) c
     slope: np.ndarray  # (f, p) B

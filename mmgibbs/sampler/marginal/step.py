@@ -91,7 +91,7 @@ class MarginalVariances(SampledVariances):
     # Where a chain starts
 
     def _begin(self) -> None:
-        """From the starts of the chain; proposals have the shape of the mode."""
+        """Begin from the starts of the chain; proposals have the shape of the mode."""
         before, first = self.space, self.target.mode_density(self.space.x(self.space.start))
         self._take_space(before.extrapolate(first.center, first.sd))
         center = self.space.x(before.psi(first.center)[0])
@@ -103,7 +103,7 @@ class MarginalVariances(SampledVariances):
     # Moves
 
     def _kind(self, number: int) -> int:
-        """In burn-in all take turns."""
+        """Return the kind of the proposal of a sweep; in burn-in all kinds take turns."""
         turns = self._turns(number)
         kind = turns[number % len(turns)]
         return int(self._main) if kind is None else kind
@@ -150,7 +150,7 @@ class MarginalVariances(SampledVariances):
         return probability
 
     def _learn(self, kind: int, block: int, number: int, probability: float, jump: np.ndarray) -> None:
-        """Of a proposal in burn-in: steps follow the acceptance; jumps of its second half are added up."""
+        """Learn from a proposal in burn-in: adapt the steps to acceptance; add up the jumps of its second half."""
         if number > self.burn_in:
             return
         if kind == INDEPENDENCE and number <= JOINED[-1] * self.burn_in:
@@ -180,7 +180,7 @@ class MarginalVariances(SampledVariances):
             self._points = self._points[:0]  # all is learnt
 
     def _learnt(self) -> Surrogate | None:
-        """From the last proposals, in the coordinates of the shape as it is now."""
+        """Fit the surrogate to the last proposals, in the coordinates of the current shape."""
         known = self._points[np.isfinite(self._points[:, -1])]
         return learn(self.shape, known[:, :-1], known[:, -1])
 

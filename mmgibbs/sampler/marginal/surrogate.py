@@ -51,12 +51,15 @@ class Surrogate(NamedTuple):
 
 
 def points_kept(p: int) -> int:
-    """How many points are remembered."""
+    """Return the number of points that are remembered."""
     return min(60 * (p + 1), MAX_POINTS) if p <= MAX_ELEMENTS else 1
 
 
 def learn(shape: Shape, x: np.ndarray, values: np.ndarray) -> Surrogate | None:
-    """From values (n,) of log p(x | y) at x (n, p); None of fewer than 2 p + 2 points, or where they do not differ."""
+    """Fit a surrogate to values (n,) of log p(x | y) at x (n, p).
+
+    None with fewer than 2 p + 2 points, or where they do not differ.
+    """
     p = shape.center.size
     near = values > values.max(initial=-np.inf) - RANGE - p / 4
     if near.sum() < 2 * p + 2:

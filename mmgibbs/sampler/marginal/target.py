@@ -73,19 +73,19 @@ class Target:
         return (vectors / np.maximum(values, FLATTEST)) @ vectors.T
 
     def mode_density(self, x: np.ndarray) -> Shape:
-        """Of the normal density at the mode next to x, with the curvature there."""
+        """Find the mode nearest to x and return the normal density with its curvature."""
         center = self.mode(x)
         values, vectors = np.linalg.eigh(self.covariance(center))
         return Shape(center, vectors * np.sqrt(values))
 
     def nearest(self, shape: Shape) -> Shape:
-        """Of the normal density nearest to p, from another on."""
+        """Return the normal density that is nearest to p, starting from another."""
         for number in range(ROUNDS):
             shape = self._nearer(shape, number)
         return shape
 
     def _nearer(self, shape: Shape, number: int) -> Shape:
-        """In units of the shape, one step of 2 / (2 + number) of the way."""
+        """Move the shape 2 / (2 + number) of the way to the nearest density, in units of the shape."""
         p, way = shape.center.size, 2.0 / (2.0 + number)
         slope, curvature, points = np.zeros(p), np.zeros((p, p)), 0
         for pair in range(max(PAIRS, p)):

@@ -70,13 +70,13 @@ class SampledVariances:
         return out | {RESIDUAL: R if self.model.residual.classes else R[0]}
 
     def _psi_of_matrices(self) -> np.ndarray:
-        """All elements of G and R as the other steps have them."""
+        """Concatenate all elements of G and R as the other steps have them."""
         G = [g.ravel() for g in self.matrices.G if g is not None]
         return np.concatenate([*G, self.matrices.R.ravel()])
 
 
 def _parameters(model: MixedModel) -> dict[str, Parameter]:
-    """As covariances.py names them."""
+    """List the parameters under the names of covariances.py."""
     out = {}
     for i in model.random_terms:
         component = f"{model.design.terms[i].name}_component"

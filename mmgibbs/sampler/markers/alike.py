@@ -82,7 +82,7 @@ def _number_equal(rows: np.ndarray, scale: np.ndarray) -> np.ndarray:
 
 
 def _find_near(y: np.ndarray) -> list[np.ndarray]:
-    """For each row those within RADIUS of it or of its negative, itself first."""
+    """Find the rows within RADIUS of each row or of its negative, the row itself first."""
     from scipy.spatial import cKDTree  # when it is called: chains begin without SciPy
 
     if not len(y):

@@ -54,7 +54,7 @@ class States(NamedTuple):
 
 
 class SingleSites(NamedTuple):
-    """The same, one trait at a time: inverse (T, T) is G^-1, log_share (K,).
+    """Arguments of a sweep that draws one trait at a time: inverse (T, T) is G^-1, log_share (K,).
 
     The effects that state k leaves out are given_k a + noise_k z: given and noise (K, T, T).
     """

@@ -34,7 +34,7 @@ def gram_blocks(store: Store, values: np.ndarray, weight: np.ndarray, size: int 
 
 
 class Block(NamedTuple):
-    """What the threads of a sweep share of the block at hand."""
+    """Arrays of the current block that the threads of a sweep share."""
 
     r: np.ndarray  # (T, size) right-hand sides
     changes: np.ndarray  # (T, size) of the effects

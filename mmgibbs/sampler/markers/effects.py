@@ -75,7 +75,7 @@ class MarkerEffects(MarkerStep):
         return np.array([[self.prior.variance]])
 
     def _share_moves(self) -> ShareMoves | None:
-        """Those of the prior, if its shares are sampled."""
+        """Return the moves of the shares of the prior, if these are sampled."""
         prior = self.prior
         if prior.shares is None or prior.shares.counts is None or self.residual_polygenic is not None:
             return None
@@ -189,7 +189,7 @@ class MarkerEffects(MarkerStep):
         return {marker_name(self.markers.key, name): value for name, value in of_term.items()}
 
     def _mean_variance(self) -> float:
-        """Of the prior of an effect, over the SNPs and their classes."""
+        """Return the mean prior variance of an effect over the SNPs and their classes."""
         conditional = self.prior.conditional()
         if isinstance(conditional, Mixture):
             return float(np.exp(conditional.log_share) @ conditional.variance.mean(axis=1))

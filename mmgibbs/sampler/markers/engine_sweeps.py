@@ -32,7 +32,10 @@ class EffectSweeps(Protocol):
 
 
 class HostSweeps:
-    """Those of sweep.py. grams (patterns, blocks, b, b): the products within blocks of each missing pattern."""
+    """Sweeps of sweep.py on the host.
+
+    grams (patterns, blocks, b, b): the products within blocks of each missing pattern.
+    """
 
     def __init__(self, engine: MarkerEngine, genotypes: Genotypes, grams: np.ndarray):
         self.genotypes, self.grams = genotypes, grams
@@ -67,7 +70,7 @@ class HostSweeps:
 def make_sweeps(
     engine: MarkerEngine, genotypes: Genotypes, grams: np.ndarray, n_traits: int, n_classes: int
 ) -> EffectSweeps:
-    """Those of the engine's device, of the animals with records, where it has one."""
+    """Make the sweeps on the device of the engine, if it has one, else on the host."""
     if not hasattr(engine, "make_effects"):
         return HostSweeps(engine, genotypes, grams)
     array = genotypes.array[:, : genotypes.chunks]

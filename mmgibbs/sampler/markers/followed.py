@@ -60,7 +60,7 @@ class FollowedMarkers(MomentsOfLocations):
 
 
 class KeptEffects(ThinnedDraws):
-    """Some draws of the effects, as they are on the scale of the analysis."""
+    """Kept draws of the effects, on the scale of the analysis."""
 
     def __init__(self, step: EffectsFollowed, most: int):
         self.step: EffectsFollowed | None = step

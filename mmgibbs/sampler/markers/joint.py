@@ -35,7 +35,7 @@ from mmgibbs.sampler.schedule import Schedule
 
 
 class EffectsOnTrait:
-    """What a joint step has on one of its traits, as others follow the effects of a term on one trait."""
+    """The effects of a joint step on one trait, for steps that follow effects of a term on one trait."""
 
     def __init__(self, step: JointMarkerEffects, t: int, markers: Markers):
         self.step, self.t, self.markers = step, t, markers
@@ -102,7 +102,7 @@ class JointMarkerEffects(MarkerStep):
         return self.prior.G
 
     def _named_parameters(self, traits: Sequence[str]) -> dict[str, Parameter]:
-        """What is recorded beside the effects, with its dimensions."""
+        """List the parameters that are recorded beside the effects, with their dimensions."""
         joined = " and ".join(traits)
         of_all = {
             "covariance": Parameter(("marker_trait", "marker_trait"), f"covariance matrix of an effect on {joined}"),

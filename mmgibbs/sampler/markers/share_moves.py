@@ -92,7 +92,7 @@ class ShareMoves:
         return Proposal(k, pi, square, ratio, bool(u_order < 0.5), float(u))
 
     def decide(self, proposal: Proposal, log_ratio: float, number: int) -> bool:
-        """Whether the proposal is accepted; log_ratio: of the sums of the weights, over all SNPs."""
+        """Decide on the proposal; log_ratio: of the sums of the weights, over all SNPs."""
         log_ratio += proposal.log_prior_ratio
         if number <= self.burn_in:
             turn = number / (SWEEPS_BETWEEN * (len(self.factor) - 1))

@@ -35,7 +35,7 @@ from mmgibbs.sampler.schedule import Schedule
 
 
 class HasState(Protocol):
-    """What a checkpoint keeps of a prior."""
+    """The state of a prior that a checkpoint keeps."""
 
     def state(self) -> dict[str, np.ndarray]: ...
 
@@ -75,7 +75,7 @@ class MarkerStep(ABC):
         self._values: np.ndarray | None = None  # breeding values of this sweep, once they are asked for
 
     def _start(self, name: str, traits: Sequence[int], n_classes: int) -> None:
-        """No effects yet: every SNP in the last class, breeding values 0. traits: of the effects."""
+        """Start without effects: every SNP in the last class, breeding values 0. traits: of the effects."""
         m, p = self.markers, self.markers.n_snps
         self.name, self.fact, self.drift = name, f"interweaving_acceptance[{name}]", f"marker_drift[{name}]"
         self.chances = np.zeros((p, n_classes), np.float32)
@@ -92,7 +92,7 @@ class MarkerStep(ABC):
 
     @abstractmethod
     def _draw_effects(self, number: int) -> Any:
-        """What interweaving needs of the records, after the effects have moved."""
+        """Draw the effects and return what interweaving needs of the records."""
 
     @abstractmethod
     def _update_prior(self, number: int) -> None:
@@ -161,7 +161,7 @@ class MarkerStep(ABC):
         return self._values
 
     def state(self) -> dict[str, np.ndarray]:
-        """What the next sweep depends on, under names that begin with that of the term."""
+        """Return the arrays that the next sweep depends on, under names that begin with that of the term."""
         arrays = {"a": self.a, self.class_name: self.classes, "g": self.g, "drift": np.array(self.largest_drift)}
         arrays |= {f"prior.{name}": value for name, value in self.prior.state().items()}
         return {marker_name(self.name, name): value for name, value in arrays.items()}

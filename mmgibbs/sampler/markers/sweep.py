@@ -115,7 +115,7 @@ def _move_animals(genotypes, animals, snps, block, me, threads):
 
 
 def sharing(threads: Threads, chunks: int) -> Threads:
-    """Those that share a sweep: one alone where the animals are so few that waiting would take longer."""
+    """Choose the threads of a sweep: one where the animals are so few that waiting would take longer."""
     return threads if chunks >= SHARED else ALONE
 
 

@@ -60,7 +60,7 @@ class ScalePrior:
 
     @property
     def root_prior(self) -> CholeskyPrior:
-        """Without the last term, which is that of a normal: the prior of the root of v."""
+        """The prior of the root of v without its last term, which is that of a normal."""
         place = np.zeros(1, np.int64)
         return CholeskyPrior(place, place, np.array([self.exponent]), np.array([[self.scale]]))
 
@@ -87,7 +87,7 @@ def gamma_scale(v: float, shape: float, rate: float) -> ScalePrior:
 
 @dataclass(frozen=True)
 class Site:
-    """Where the random numbers of a term come from."""
+    """Key of the random numbers of a term."""
 
     term: int  # its number among all terms that draw
     level: np.ndarray  # (p,) uint64 number of each SNP in its file
@@ -99,7 +99,7 @@ class MarkerPrior(Protocol):
 
     @property
     def n_classes(self) -> int:
-        """Of a mixture; 1 else."""
+        """Number of classes of a mixture; 1 for other priors."""
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:
@@ -132,6 +132,6 @@ class MarkerPrior(Protocol):
     def draws(self) -> dict[str, np.ndarray]: ...
 
     def state(self) -> dict[str, np.ndarray]:
-        """What the next sweep depends on."""
+        """Return the arrays that the next sweep depends on."""
 
     def restore(self, state: dict[str, np.ndarray]) -> None: ...
