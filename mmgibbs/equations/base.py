@@ -22,7 +22,7 @@ from mmgibbs.models.residual import stack_classes
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the components of every level stand in a flat vector, and which of these places are equations in force."""
+    """Positions of the components of every level in a flat vector, and those that are equations in force."""
 
     shapes: tuple[tuple[int, int], ...]  # (q, k) per term
     first: np.ndarray  # (terms + 1,) int64: the first place of each term

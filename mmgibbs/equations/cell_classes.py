@@ -46,8 +46,10 @@ def _classes(ptr: np.ndarray, pattern: np.ndarray, bits: np.ndarray, most: int) 
 
 @kernel
 def _classify(ptr, pattern, bits, at, prints, which, example):
-    """How many classes there are, or one more than there is room for. at, -1 before, and prints are a table of them:
-    open addressing, a power of 2 of slots."""
+    """Count the classes, or return one more than there is room for.
+
+    at, -1 before, and prints are a table of them: open addressing, a power of 2 of slots.
+    """
     slots, n = at.size, 0
     for level in range(ptr.size - 1):
         fingerprint = _fingerprint(ptr[level], ptr[level + 1], pattern, bits)

@@ -26,14 +26,14 @@ class Visits(NamedTuple):
 
 
 class Regressors(NamedTuple):
-    """What a term multiplies its levels by."""
+    """Regressors of the levels of a term."""
 
     effect: np.ndarray  # (m,) int64: the effect of each
     covariates: np.ndarray  # (n, m) float64; no rows where every regressor is the constant 1
 
 
 class Cells(NamedTuple):
-    """Of q levels; the cells of a level in the order in which its records bring their patterns."""
+    """Cells of q levels; the cells of a level in the order in which its records bring their patterns."""
 
     ptr: np.ndarray  # (q + 1,) uint64
     pattern: np.ndarray  # (cells,) uint32

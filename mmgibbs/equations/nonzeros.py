@@ -28,7 +28,7 @@ def count_nonzeros(design: Design, partition: Partition | None = None) -> tuple[
 
 
 def count_nonzeros_by_terms(design: Design, partition: Partition | None) -> dict[tuple[int, int], tuple[int, int]]:
-    """The same for each pair of terms i >= j, both triangles together."""
+    """Count the nonzeros of each pair of terms i >= j, both triangles together."""
     where = [_Place(design.terms[i], i, partition) for i in range(len(design.terms))]
     counts = {}
     for i, a in enumerate(where):
@@ -41,7 +41,7 @@ def count_nonzeros_by_terms(design: Design, partition: Partition | None) -> dict
 
 
 def _count_dense(place: _Place) -> tuple[int, int]:
-    """What the dense block of K^-1 fills, with every pair of components, whatever records add."""
+    """Count the elements that the dense block of K^-1 fills, with every pair of components, whatever records add."""
     term, dense = place.term, place.dense
     active = np.ones((term.n_levels, term.n_components), bool) if place.active is None else place.active
     in_force = active[dense]
@@ -126,7 +126,7 @@ def _joined_by_prior(term: Term) -> tuple[np.ndarray, Iterator[np.ndarray]]:
 
 
 def _outside(levels: np.ndarray, pairs: _Pairs, q: int) -> _Pairs:
-    """Without pairs of two of these levels, those of the dense block of K^-1, which are counted apart."""
+    """Drop pairs of two levels of the dense block of K^-1, which are counted apart."""
     within = np.zeros(q, bool)
     within[levels] = True
     apart = ~(within[pairs.number // q] & within[pairs.number % q])

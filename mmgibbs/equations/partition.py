@@ -116,7 +116,7 @@ def _split_colours(design: Design) -> Partition:
 
 
 def _blocks_of_colours(design: Design, i: int, colours: np.ndarray) -> list[Block]:
-    """One for each colour of the listed levels of term i, and one for its dense levels."""
+    """List a block for each colour of the listed levels of term i, and one for its dense levels."""
     term = design.terms[i]
     listed, dense = _listed_and_dense(term)
     bounds = np.concatenate([[0], np.cumsum(np.bincount(colours[listed]))])
@@ -127,7 +127,7 @@ def _blocks_of_colours(design: Design, i: int, colours: np.ndarray) -> list[Bloc
 
 
 def count_blocks_by_colour(design: Design) -> int:
-    """How many blocks the partition 'colour' has, without the order of its levels."""
+    """Count the blocks of the partition 'colour' without the order of its levels."""
     return sum(len(_blocks_of_colours(design, i, level_colours(t))) for i, t in enumerate(design.terms))
 
 
@@ -206,7 +206,7 @@ def _fill_pairs(a, b, apart, ptr, indices):
 
 @kernel
 def _greedy(indptr, indices, sequence, colours, taken_by):
-    """Each level, in sequence, takes the smallest colour that none of its neighbours has.
+    """Give each level, in sequence, the smallest colour that none of its neighbours has.
 
     colours (q,) and taken_by (q + 1,), the last level that saw a colour among its neighbours: -1 throughout before.
     """

@@ -24,7 +24,7 @@ GROUP = 250  # records: levels that more records meet, sexes and classes of age,
 
 
 def reading_orders(design: Design) -> list[np.ndarray]:
-    """For each term its (q,) int32 levels in reading order; model order where no order is better."""
+    """Return the (q,) int32 levels of each term in reading order; model order where no order is better."""
     near = [t.relationship.nearest_relative() if t.n_levels >= MANY else None for t in design.terms]
     herds = {i: order_by_herd(design, i, relative) for i, relative in enumerate(near) if relative is not None}
     if not herds:

@@ -151,7 +151,7 @@ def sum_level_cross_products(term, Rinv, level, out):
 
 @kernel(forceinline=True)
 def sum_class_cross_products(term, Rinv, i, out):
-    """The same for the levels of class i; i is a level where each has cells of its own."""
+    """Sum the cross-products of the levels of class i; i is a level where each has cells of its own."""
     k = out.shape[0]
     for a in range(k):
         for b in range(a + 1):

@@ -15,7 +15,7 @@ from mmgibbs.models.relationships.user_inverse import SparseInverse, SparseLists
 
 
 def copy_renewable_lists(equations: StructuredEquations) -> StructuredEquations:
-    """The same equations, with lists of its own wherever they are renewed: chains may share all others."""
+    """Copy the equations, with lists of their own wherever they are renewed: chains may share all others."""
     free = [term.relationship.has_free_parameters for term in equations.design.terms]
     if not any(free):
         return equations

@@ -40,7 +40,7 @@ class Records(NamedTuple):
 
 
 class TermLists(NamedTuple):
-    """What a sweep of one term reads: q levels with k components, m regressors, E effects, v visits of records.
+    """Lists that a sweep of one term reads: q levels with k components, m regressors, E effects, v visits of records.
 
     A *visit* is a record that meets the level through one effect, or through one of the slots of an effect with several
     levels per record; the visits of a level are ordered by record, then effect. A *cell* is a level and one missing
@@ -118,7 +118,7 @@ def structured_equations(design: Design, partition: Partition, precision: str = 
 
 
 def estimated_bytes(design: Design, precision: str = "double") -> int:
-    """What `structured_equations` would hold, state included, from above and before anything is allocated."""
+    """Estimate the bytes of `structured_equations`, state included, from above and before anything is allocated."""
     real = 4 if precision == "single" else 8
     n, T = design.y.shape
     total = n * (2 * T * real + real + 8)  # y, e, weight, pattern and number of each record

@@ -23,7 +23,7 @@ class Place(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Whose parameter it is: of the relationship of a random term, or of a group of records (`Design.correlated`)."""
+    """The relationship of a random term, or the group of records (`Design.correlated`), that a parameter belongs to."""
 
     term: int | None
     group: int | None = None
@@ -36,7 +36,7 @@ class LikelihoodPoint(Protocol):
 
     @property
     def likelihood(self) -> Likelihood:
-        """Whose point it is."""
+        """The likelihood that was evaluated."""
 
     @property
     def log_likelihood(self) -> float:
@@ -114,7 +114,10 @@ class Likelihood(ABC):
             return None
 
     def mean_diagonal(self, i: int) -> float:
-        """Of K of a random term, near 1 in a pedigree; of some levels where it is known by its inverse alone."""
+        """Return the mean diagonal of K of a random term, near 1 in a pedigree.
+
+        Some levels stand for all where K is known by its inverse alone.
+        """
         relationship, n = self.design.terms[i].relationship, self.design.terms[i].n_without_fixed_groups
         if relationship.known_diagonal:
             return 1.0 if relationship.diagonal is None else float(np.mean(relationship.diagonal[:n]))
@@ -122,22 +125,22 @@ class Likelihood(ABC):
 
     @abstractmethod
     def _mean_unknown_diagonal(self, i: int) -> float:
-        """Of K of a random term that is known by its inverse alone."""
+        """Return the mean diagonal of K of a random term that is known by its inverse alone."""
 
     @property
     @abstractmethod
     def description(self) -> str:
-        """What is worked on, for the user."""
+        """Description of the matrix that is worked on, for the user."""
 
     @property
     @abstractmethod
     def step(self) -> str:
-        """What `operations` are for, after a duration: 'for an iteration'."""
+        """The unit of `operations`, to follow a duration: 'for an iteration'."""
 
     @property
     @abstractmethod
     def bytes(self) -> int:
-        """That are needed while it is evaluated."""
+        """Bytes that an evaluation needs."""
 
     @property
     @abstractmethod
@@ -147,4 +150,4 @@ class Likelihood(ABC):
     @property
     @abstractmethod
     def facts(self) -> dict[str, Any]:
-        """For run.json."""
+        """Facts for run.json."""

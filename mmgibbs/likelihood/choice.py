@@ -66,19 +66,19 @@ def _refuse_too_large(likelihood: SparseLikelihood) -> None:
 
 
 def _least_operations(design: Design) -> float:
-    """Of a factor: of its dense blocks."""
+    """Return a lower bound of the operations of a factor: those of its dense blocks."""
     of_blocks = (t.relationship.dense for t in design.terms)
     sizes = (design.n_traits * block.levels.size for block in of_blocks if block is not None)
     return sum(float(size) ** 3 / 3.0 for size in sizes)
 
 
 def _drop_too_large(known: OneRelationship | None) -> OneRelationship | None:
-    """None where its matrices do not fit into memory."""
+    """Return `known`, or None where its matrices do not fit into memory."""
     return known if known is None or fits_into_free(known.bytes) else None
 
 
 def _make_spectral(known: OneRelationship) -> SpectralLikelihood | None:
-    """None where fixed effects depend on each other: the sparse form says which."""
+    """Build the spectral form; None where fixed effects depend on each other, which the sparse form names."""
     try:
         return SpectralLikelihood(known)
     except np.linalg.LinAlgError:

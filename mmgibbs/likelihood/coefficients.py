@@ -55,17 +55,17 @@ class Coefficients:
 
     @property
     def bytes(self) -> int:
-        """Of C, its factor and a selected inverse, or of the search for their pattern, whichever is more."""
+        """Bytes of C, its factor and a selected inverse, or of the search for their pattern, whichever is more."""
         sizes = {pair: indices.size for pair, indices in self.indices.items()}
         units = sum(unit.bytes for unit in self.explicit.units.values())
         return units + max(count_pattern(sizes), self.symbolic.bytes + KEPT * sum(sizes.values()))
 
     def factor(self, G: Sequence[np.ndarray | None], R: np.ndarray) -> Factor:
-        """Of C at these variances; ModelError, which names the equation, where it is not positive definite."""
+        """Factor C at these variances; ModelError, which names the equation, where it is not positive definite."""
         return self.factor_precisions(*precisions(self.design, G, R))
 
     def factor_precisions(self, inverses: Sequence[np.ndarray], record_precision: np.ndarray) -> Factor:
-        """The same at the inverses of the covariance matrices: (k, k) per term, and (patterns, T, T)."""
+        """Factor C at the inverses of the covariance matrices: (k, k) per term, and (patterns, T, T)."""
         self.explicit.set_precisions(inverses, record_precision)
         values = np.zeros(self.symbolic.elements)
         for pair, indices in self.indices.items():
@@ -87,7 +87,7 @@ class Coefficients:
         return inverse[self.symbolic.diagonal]
 
     def traces(self, inverse: np.ndarray) -> Traces:
-        """From the selected inverse (elements,)."""
+        """Compute the traces from the selected inverse (elements,)."""
         design = self.design
         T, scalars = design.n_traits, self.explicit.scalar_effects
         of_terms = [np.zeros((t.n_components, t.n_components)) for t in design.terms]
@@ -147,7 +147,7 @@ def fill_ones(matrix: csr_array, dtype: type = float) -> csr_array:
 
 
 def joined_coefficients(design: Design, G: Sequence[np.ndarray | None], advice: str = SOLUTION) -> Coefficients:
-    """Where all components of a term may covary, and all traits of the residuals; G: None for fixed terms."""
+    """Build C where all components of a term and all traits of the residuals may covary; G: None for fixed terms."""
     of_terms = [None if g is None else full_block(len(g)) for g in G]
     of_residuals = [full_block(design.n_traits)] * max(1, len(design.residual_classes))
     return coefficients(design, of_terms, of_residuals, advice=advice)

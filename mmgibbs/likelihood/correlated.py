@@ -95,7 +95,7 @@ class CorrelatedLikelihood(SparseLikelihood):
         return fill_ones(pattern)
 
     def cells(self, g: int) -> slice:
-        """Those of a group."""
+        """Return the slice of the cells of a group."""
         return slice(self.cuts[g], self.cuts[g + 1])
 
     def multiply(self, g: int, matrix: csr_array) -> csr_array:
@@ -122,7 +122,7 @@ class CorrelatedLikelihood(SparseLikelihood):
 
 
 def correlated_likelihood(design: Design, G: Sequence[np.ndarray | None]) -> CorrelatedLikelihood:
-    """That of a design where all components of a term may covary; G: None for fixed terms."""
+    """Build the likelihood of a design where all components of a term may covary; G: None for fixed terms."""
     return CorrelatedLikelihood(design, [None if g is None else full_block(len(g)) for g in G])
 
 

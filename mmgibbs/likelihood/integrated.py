@@ -43,7 +43,7 @@ MAX_ROUNDING_ERROR = 1e-2  # of log p to rounding
 
 
 class Work(NamedTuple):
-    """What one evaluation leaves: the factor at one psi. All written over by the next."""
+    """Work arrays of one evaluation: the factor at one psi. The next evaluation overwrites them."""
 
     v: np.ndarray  # (coefficients,)
     values: np.ndarray  # (elements,) L and D
@@ -54,7 +54,9 @@ class Work(NamedTuple):
 
 
 class IntegratedLikelihood:
-    """Of a design with normal traits. psi: G of each random term, row by row, one after another; then R of each class.
+    """Likelihood of a design with normal traits.
+
+    psi: G of each random term, row by row, one after another; then R of each class.
 
     coefficients: its pattern, by columns. Two psi are known at a time: the one that `evaluate` was called with last,
     and the one that was `kept`.
@@ -83,7 +85,7 @@ class IntegratedLikelihood:
 
     @property
     def bytes(self) -> int:
-        """Of the pattern, the lists and two factors."""
+        """Bytes of the pattern, the lists and two factors."""
         lists = sum(array.nbytes for sums in (self.lists_of_C, self.lists_of_b) for array in sums)
         return lists + self.columns.bytes + 8 * self.columns.elements
 
@@ -155,7 +157,7 @@ class IntegratedLikelihood:
         return self._differentiate(slope)
 
     def _differentiate(self, slope: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
-        """From slopes by elements of G^-1 and R_p^-1 to derivatives by G and R."""
+        """Convert slopes by elements of G^-1 and R_p^-1 to derivatives by G and R."""
         by_term, by_pattern = self.matrices.unpack(-2.0 * slope)
         S = [(D + D.T) / 2 for D in by_term]
         S_of_records = (by_pattern + by_pattern.transpose(0, 2, 1)) / 2 + self.squares_by_pattern

@@ -34,7 +34,7 @@ class Lists(NamedTuple):
 
 
 class RecordLists(NamedTuple):
-    """How the numbers of a right-hand side are made of y: number[target] += factor y[record, trait]."""
+    """Lists that make a right-hand side from y: number[target] += factor y[record, trait]."""
 
     target: np.ndarray  # (entries,) int64
     record: np.ndarray  # (entries,) int64
@@ -100,7 +100,7 @@ def _locate_variance(at: CovarianceMatrices, group: CorrelatedRecords) -> int:
 
 
 def _lower(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """Which elements of a CSR matrix lie on the diagonal or below it."""
+    """Mark the elements of a CSR matrix on the diagonal or below it."""
     return np.repeat(np.arange(indptr.size - 1), np.diff(indptr)) >= indices
 
 

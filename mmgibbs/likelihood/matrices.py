@@ -32,7 +32,7 @@ class Variances(NamedTuple):
     R: np.ndarray  # (classes, T, T); one class where all records share one matrix
 
     def copy_matrices(self) -> Variances:
-        """The same in arrays that may be written to."""
+        """Copy the matrices to arrays that may be written to."""
         return Variances([None if g is None else g.copy() for g in self.G], self.R.copy())
 
     @property
@@ -42,7 +42,7 @@ class Variances(NamedTuple):
 
 
 class MatrixSizes(NamedTuple):
-    """What the kernels read of the covariance matrices."""
+    """Sizes of the covariance matrices, as kernels read them."""
 
     sizes: np.ndarray  # (m,) int64 components of each random term
     levels: np.ndarray  # (m,) float64 q
@@ -53,7 +53,7 @@ class MatrixSizes(NamedTuple):
 
 @dataclass(frozen=True)
 class CovarianceMatrices:
-    """Where elements of G^-1 and R^-1 stand among the coefficients v (size,), and what is computed with them."""
+    """Positions of elements of G^-1 and R^-1 among the coefficients v (size,), and functions of them."""
 
     design: Design
     random: tuple[int, ...]  # numbers of the random terms
@@ -127,7 +127,7 @@ class CovarianceMatrices:
 
 
 def covariance_matrices(design: Design) -> CovarianceMatrices:
-    """Those of the random terms and of the residuals of a design."""
+    """Locate the covariance matrices of the random terms and the residuals of a design."""
     first, first_of_term = 1, []
     for term in design.terms:
         first_of_term.append(first if term.kind == "random" else -1)

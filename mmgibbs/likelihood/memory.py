@@ -16,8 +16,10 @@ SOLUTION = "sampler.engine: pcg (REML by Monte Carlo), a machine with more memor
 
 
 def bytes_of_related(design: Design, of_terms: Sequence[Sequence[tuple[int, ...]] | None] | None = None) -> int:
-    """Of the lists and the pattern of terms whose levels are all related. of_terms: components that may covary; None:
-    all."""
+    """Count the bytes of the lists and the pattern of terms whose levels are all related.
+
+    of_terms: components that may covary; None: all.
+    """
     total = 0
     for number, term in enumerate(design.terms):
         dense = term.relationship.dense
@@ -32,7 +34,10 @@ def bytes_of_related(design: Design, of_terms: Sequence[Sequence[tuple[int, ...]
 
 
 def pattern_bytes(n_stored: int, n_all: int) -> int:
-    """While the pattern is found. n_stored: elements of blocks of which none mirrors another; n_all: of all blocks."""
+    """Count the bytes of the search for the pattern.
+
+    n_stored: elements of blocks of which none mirrors another; n_all: of all blocks.
+    """
     return LISTED * n_stored + ORDERED * n_all
 
 

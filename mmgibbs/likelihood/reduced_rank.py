@@ -63,7 +63,7 @@ class ReducedRankLikelihood(RecordsLikelihood):
 
     @cached_property
     def factors_of_relationships(self) -> dict[int, Factor]:
-        """Of K^-1 of each term without an inverse of G."""
+        """Factors of K^-1 of each term without an inverse of G."""
         return {i: factorise_inverse(csr_array(self.inverses[i])) for i in self.design.n_scores}
 
     def _name_equation(self, number: int) -> str:

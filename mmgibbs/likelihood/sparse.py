@@ -49,7 +49,7 @@ class SparseLikelihood(Likelihood):
 
     @property
     def n_equations(self) -> int:
-        """Of the terms of the design."""
+        """Number of equations of the terms of the design."""
         return self.in_force.size
 
     def split(self, x: np.ndarray) -> list[np.ndarray]:
@@ -100,7 +100,7 @@ class SparseLikelihood(Likelihood):
 
     @cached_property
     def constant(self) -> float:
-        """Of -2 log p, its sign turned: what does not depend on variances."""
+        """The part of 2 log p that does not depend on variances."""
         return self.log_weights + self.log_determinant_of_relationships - self.freedom * float(np.log(2 * np.pi))
 
     def _mean_unknown_diagonal(self, i: int) -> float:

@@ -83,13 +83,13 @@ class OneRelationship:
 
     @property
     def operations(self) -> float:
-        """Of the columns of K and the diagonalisation, in those of a sparse factor."""
+        """Operations for the columns of K and the diagonalisation, in those of a sparse factor."""
         n, q = float(self.records.size), float(self.design.terms[self.term].n_levels)
         return DIAGONALISATION * n**3 + PRODUCTS * n * q * q
 
     @property
     def bytes(self) -> int:
-        """Of the matrices between records, and columns of K."""
+        """Bytes of the matrices between records, and of columns of K."""
         n, q = self.records.size, self.design.terms[self.term].n_levels
         return 8 * 6 * n * n + 2 * min(COLUMN_BYTES, 8 * n * q) + 8 * n * q
 
@@ -153,7 +153,7 @@ def _scales_fixed_terms_alone(design: Design) -> bool:
 
 
 def _fixed_columns(design: Design, trait: int) -> Iterator[FixedColumn]:
-    """Those of one trait."""
+    """List the fixed columns of one trait."""
     for number, effect, regressor, component in _fixed_components(design, trait):
         active = design.terms[number].active
         levels = range(design.terms[number].n_levels) if active is None else np.flatnonzero(active[:, component])

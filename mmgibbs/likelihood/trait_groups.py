@@ -149,7 +149,7 @@ def _take_term(term: Term, at: np.ndarray, rows: np.ndarray, number: dict[int, i
 
 
 def _take_covariance(model: CovarianceModel | None, at: np.ndarray) -> CovarianceModel | None:
-    """Of some components; priors do not matter here."""
+    """Select the covariance model of some components; priors do not matter here."""
     if model is None:
         return None
     number = {int(c): i for i, c in enumerate(at)}
@@ -160,7 +160,7 @@ def _take_covariance(model: CovarianceModel | None, at: np.ndarray) -> Covarianc
 
 
 def _take_rescale(rescale: Sequence[Rescale], places: Places) -> tuple[Rescale, ...]:
-    """Those of these traits: the components of each are of one trait."""
+    """Select the rescalings of these traits: the components of each are of one trait."""
     return tuple(
         Rescale(places[r.term, r.components[0]][0], tuple(places[r.term, c][1] for c in r.components), r.matrix)
         for r in rescale
@@ -169,7 +169,7 @@ def _take_rescale(rescale: Sequence[Rescale], places: Places) -> tuple[Rescale, 
 
 
 def _take_shifts(shifts: Sequence[CentringShift], places: Places) -> tuple[CentringShift, ...]:
-    """Those of these traits: target and source are of one trait."""
+    """Select the shifts of these traits: target and source are of one trait."""
     taken = []
     for s in shifts:
         if (s.target, s.component) in places:

@@ -36,13 +36,13 @@ class Closed(NamedTuple):
         return out
 
     def component(self) -> int | None:
-        """Whose variance is 0; None where it is a combination of several."""
+        """Return the component whose variance is 0; None where it is a combination of several."""
         largest = int(np.argmax(np.abs(self.direction)))
         return largest if self.direction[largest] ** 2 > OWN else None
 
 
 def closed_directions(elements: Elements, variances: Variances, derivatives: Variances) -> list[Closed]:
-    """Of all blocks."""
+    """List the closed directions of all blocks."""
     out = []
     for number, block in enumerate(elements.blocks):
         values, vectors = np.linalg.eigh(block.scaled(block.extract(variances)))
@@ -70,7 +70,7 @@ def _smallest(block: MatrixBlock, variances: Variances) -> float:
 
 
 def raised(elements: Elements, variances: Variances) -> Variances:
-    """The same matrices, changed in place, their eigenvalues raised to FLOOR."""
+    """Raise the eigenvalues of the matrices to FLOOR, in place, and return them."""
     for block in elements.blocks:
         matrix = raise_to_floor(block.scaled(block.extract(variances))) * block.scale[:, None] * block.scale
         block.assign(variances, matrix)

@@ -26,12 +26,12 @@ MIN_INDEPENDENT = 10  # trials, or animals over time, whose differences tell a v
 
 
 class CorrelationsWatch(Protocol):
-    """Who follows the iteration, and is told of the correlations first."""
+    """A watch of the iteration that is told of the correlations first."""
 
     correlations: np.ndarray | None
 
     def __call__(self, iteration: int, point: LikelihoodPoint, distance: float) -> bool:
-        """Whether to stop."""
+        """Return True to stop."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def _label(design: Design, source: Source, name: str) -> str:
 
 
 def has_correlations(likelihood: Likelihood) -> bool:
-    """Some relationship has parameters to estimate."""
+    """Check whether some relationship has parameters to estimate."""
     return bool(_free_terms(likelihood) or _free_groups(likelihood))
 
 
@@ -95,7 +95,7 @@ def _free_groups(likelihood: Likelihood) -> list[int]:
 
 
 def _make_renewable(likelihood: Likelihood) -> list[RenewableRelationship] | list[RenewableResidual]:
-    """What changes with the correlations, of a likelihood that is of the form for it."""
+    """List the parts of a likelihood that change with the correlations; ModelError where its form cannot change them."""
     if isinstance(likelihood, CorrelatedLikelihood):
         terms = _free_terms(likelihood)
         if terms:

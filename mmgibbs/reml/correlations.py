@@ -86,7 +86,7 @@ class _Profile:
     def maximise(
         self, start: Variances, correlations: np.ndarray | None = None
     ) -> tuple[Maximum, Elements, CorrelationEstimates]:
-        """From these correlations, by default those of the model."""
+        """Maximise from these correlations, by default those of the model."""
         z = self.parameters.start(correlations)
         self.renew(z)
         maximum, self.elements = maximise_in_fitting_units(

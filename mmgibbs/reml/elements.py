@@ -20,14 +20,14 @@ from mmgibbs.models.residual import ResidualModel
 
 
 class Units(NamedTuple):
-    """In which variances are near 1: standard deviations; 0 where the data give none."""
+    """Units in which variances are near 1: standard deviations; 0 where the data give none."""
 
     G: list[np.ndarray | None]  # (k,) per term, None for fixed terms
     R: np.ndarray  # (classes, T)
 
 
 class Element(NamedTuple):
-    """One free element of a symmetric matrix, row >= column."""
+    """A free element of a symmetric matrix, row >= column."""
 
     block: int
     row: int
@@ -105,7 +105,7 @@ class Elements:
 
 
 def starting_variances(covariances: Sequence[CovarianceModel | None], residual: ResidualModel) -> Variances:
-    """Where the model starts."""
+    """Return the starting variances of the model."""
     G = [None if c is None else np.array(c.start, float) for c in covariances]
     return Variances(G, np.stack([np.array(m.start, float) for m in residual.matrices]))
 
@@ -113,7 +113,7 @@ def starting_variances(covariances: Sequence[CovarianceModel | None], residual: 
 def free_elements(
     design: Design, covariances: Sequence[CovarianceModel | None], residual: ResidualModel, units: Units
 ) -> Elements:
-    """Of a model; a component without a unit has that of its start."""
+    """List the free elements of a model; a component without a unit has that of its start."""
     blocks: list[MatrixBlock] = []
     elements: list[Element] = []
 

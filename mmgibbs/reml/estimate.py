@@ -35,20 +35,20 @@ from mmgibbs.reml.units import model_units
 
 
 class EstimateWatch(Protocol):
-    """Who follows the iteration."""
+    """A watch of the iteration."""
 
     correlations: np.ndarray | None  # parameters of relationships as they are now, where some are estimated
 
     def begin(self, description: str, operations: float, step: str) -> None:
-        """Before the first iteration; the arguments are those of a Likelihood."""
+        """Begin the watch before the first iteration; the arguments are those of a Likelihood."""
 
     def __call__(self, iteration: int, point: LikelihoodPoint, distance: float) -> bool:
-        """Whether to stop."""
+        """Return True to stop."""
 
 
 @dataclass(frozen=True)
 class Estimates:
-    """What REML found."""
+    """Results of REML."""
 
     variances: Variances
     elements: Elements | StructuredElements
@@ -186,7 +186,7 @@ def _structured_estimates(
 
 
 def _bound_words(maximum: StructuredMaximum, design: Design) -> list[str]:
-    """Which variances are at 0, each said once."""
+    """Describe the variances that are at 0, each once."""
     parameters, words = maximum.parameters, []
     for block, structure, places in parameters.list_blocks():
         labels = tuple(component_names(block, design))
@@ -270,7 +270,7 @@ def component_names(block: MatrixBlock, design: Design) -> list[str]:
 
 
 def boundary_words(elements: Elements, closed: Closed, design: Design) -> str:
-    """Which estimate is on the boundary, and what that means for it."""
+    """Describe the estimate that is on the boundary, and what that means for it."""
     block = elements.blocks[closed.block]
     names, component = component_names(block, design), closed.component()
     if component is not None:
@@ -284,8 +284,11 @@ def boundary_words(elements: Elements, closed: Closed, design: Design) -> str:
 
 
 def undetermined_words(about: Quadratic, elements: Elements, design: Design) -> list[str]:
-    """Which variances the data determine in combination alone, as those of two effects with the same levels; or one of
-    which they say nothing, as that of an effect whose levels fixed effects hold too."""
+    """Describe the variances that the data do not determine.
+
+    They determine some in combination alone, as those of two effects with the same levels; of others they say nothing,
+    as of an effect whose levels fixed effects hold too.
+    """
     involved = (about.undetermined**2).max(axis=1, initial=0.0) > 1e-3
     if not involved.any():
         return []
@@ -311,7 +314,7 @@ def undetermined_words(about: Quadratic, elements: Elements, design: Design) -> 
 
 
 def _rounded_words(maximum: Maximum, tolerance: float) -> list[str]:
-    """Where rounding ended the iteration."""
+    """Describe where rounding ended the iteration."""
     if maximum.distance <= tolerance:
         return []
     return [

@@ -105,7 +105,7 @@ class GroupWatch:
 
 @dataclass(frozen=True)
 class _Reached:
-    """What a watch asks of a point: all variances, the likelihood of the group."""
+    """A point of the iteration as a watch sees it: all variances, the likelihood of the group."""
 
     variances: Variances
     log_likelihood: float
@@ -208,7 +208,7 @@ def _merge_correlations(estimated: Sequence[tuple[TraitGroup, Estimates]]) -> Co
 
 
 def _merge_facts(every: Sequence[Estimates], criteria: Criteria) -> dict:
-    """For run.json, in the order of those of one group."""
+    """Merge the facts of the groups for run.json, in the order of those of one group."""
     facts = [estimates.facts for estimates in every]
     kinds = list(dict.fromkeys(fact["likelihood"] for fact in facts))
     out = facts[0] | {

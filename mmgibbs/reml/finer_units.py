@@ -136,8 +136,11 @@ def _is_better(likelihood: Likelihood, again: Maximum, maximum: Maximum) -> bool
 
 
 def _is_named_better(likelihood: Likelihood, again: Maximum, maximum: Maximum, elements: Elements) -> bool:
-    """In units in which its components are of one size a combination of them is seen to be one, as at a correlation
-    of 1: it was the variance of the component with the larger unit alone."""
+    """Check whether finer units show a combination of components where one component was closed.
+
+    In units in which its components are of one size a combination of them is seen to be one, as at a correlation of 1:
+    it was the variance of the component with the larger unit alone.
+    """
     combined = any(len(elements.blocks[c.block].components) > 1 for c in maximum.quadratic.closed)
     rise = again.point.log_likelihood - maximum.point.log_likelihood
     return (
@@ -154,7 +157,7 @@ def _open_directions(maximum: Maximum) -> int:
 
 
 def _no_beginning(likelihood: Likelihood, start: Variances, error: ModelError) -> str:
-    """What is wrong with the starts."""
+    """Describe what is wrong with the starts."""
     terms = likelihood.design.terms
     variances = [f"{terms[i].name} {_several(start.G[i])}" for i in likelihood.random]
     variances.append("residual " + " and ".join(_several(matrix) for matrix in start.R))

@@ -36,7 +36,7 @@ def average_information(point: LikelihoodPoint, elements: Elements) -> np.ndarra
 
 
 def element_places(elements: Elements) -> list[Place]:
-    """Where each free element is."""
+    """List the position of each free element."""
     places = []
     for number, i, j in elements.elements:
         block = elements.blocks[number]

@@ -41,7 +41,7 @@ NOISE = 1e-3  # standard errors from the maximum where no step rises
 
 @dataclass(frozen=True)
 class Maximum:
-    """Where the iteration ended."""
+    """The maximum, or the point where the iteration ended."""
 
     point: LikelihoodPoint
     quadratic: Quadratic
@@ -58,7 +58,7 @@ Watch = Callable[[int, LikelihoodPoint, float], bool]
 
 
 def continue_watch(watch: Watch | None, before: int) -> Watch | None:
-    """The same watch, whose iterations follow those before."""
+    """Wrap a watch so that its iterations follow those before."""
     return None if watch is None else lambda iteration, point, distance: watch(before + iteration, point, distance)
 
 
@@ -70,7 +70,7 @@ def maximise(
     max_iterations: int,
     watch: Watch | None = None,
 ) -> Maximum:
-    """From `start`, its eigenvalues raised to FLOOR; ModelError where C is not positive definite there."""
+    """Maximise from `start`, its eigenvalues raised to FLOOR; ModelError where C is not positive definite there."""
     point = likelihood.evaluate(raised(elements, elements.variances(elements.vector(start), start)))
     history, em_steps, stopped = [point.log_likelihood], 0, False
     for iteration in range(max_iterations + 1):

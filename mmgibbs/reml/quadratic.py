@@ -46,7 +46,7 @@ class Quadratic:
 
     @property
     def distance(self) -> float:
-        """To the maximum, in standard errors."""
+        """Distance to the maximum, in standard errors."""
         return float(np.sqrt(max(self.gradient @ self.step, 0.0)))
 
     @property
@@ -56,7 +56,7 @@ class Quadratic:
 
 
 def quadratic(point: LikelihoodPoint, elements: Elements) -> Quadratic:
-    """At a point."""
+    """Approximate the log likelihood by a quadratic at a point."""
     scale = elements.scale
     slope = gradient(point, elements) * scale
     information = average_information(point, elements) * scale[:, None] * scale

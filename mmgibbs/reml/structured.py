@@ -53,7 +53,7 @@ RAISED_SD = 0.7  # of its unit, where a variance of 0 is tried once more
 
 @dataclass(frozen=True)
 class StructuredMaximum:
-    """Where the iteration ended."""
+    """The maximum, or the point where the iteration ended."""
 
     point: LikelihoodPoint
     parameters: StructuredElements
@@ -128,7 +128,7 @@ class _Joint:
         return self.parameters.variances(phi, self.variances)
 
     def slope(self, point: LikelihoodPoint, x: np.ndarray) -> _Slope:
-        """Of the point of x, to which the likelihood was renewed last."""
+        """Return the slope at x, to which the likelihood was renewed last."""
         (phi, z), elements = self.split(x), self.parameters.elements
         J = self.parameters.jacobian(phi) * self.parameters.scale
         score = J.T @ gradient(point, elements)
@@ -177,7 +177,7 @@ def maximise_structured(
     watch: CorrelationsWatch | None = None,
     start_correlations: np.ndarray | None = None,
 ) -> StructuredMaximum:
-    """Over phi, and the parameters of relationships. ModelError where C is not positive definite at the start."""
+    """Maximise over phi, and the parameters of relationships. ModelError where C is not positive definite at the start."""
     joint = _Joint(
         likelihood, parameters, CorrelationParameters(likelihood) if has_correlations(likelihood) else None, start
     )
@@ -201,7 +201,7 @@ def maximise_structured(
 
 @dataclass(frozen=True)
 class _Reached:
-    """Where one climb ended."""
+    """The end of one climb."""
 
     x: np.ndarray
     point: LikelihoodPoint
@@ -337,7 +337,7 @@ class _Slope:
         return np.asarray(self.information + (vectors * np.maximum(values, 0.0)) @ vectors.T)
 
     def promise(self, step: np.ndarray) -> float:
-        """By how much the quadratic rises along a step in units."""
+        """Return the rise of the quadratic along a step in units."""
         return float(self.score @ step - 0.5 * step @ self.curved @ step)
 
     @property

@@ -26,7 +26,7 @@ class StructuredElements:
         return len(self.phi)
 
     def list_blocks(self) -> Iterator[tuple[MatrixBlock, Structure, slice]]:
-        """Each block, its structure, and where its parameters are in phi."""
+        """List each block with its structure and the slice of phi that holds its parameters."""
         first = 0
         for block, structure in zip(self.elements.blocks, self.structures, strict=True):
             size = len(structure.free)
@@ -50,7 +50,7 @@ class StructuredElements:
         return np.concatenate([s.lower_bounds(b.scale) for s, b in blocks])
 
     def list_factors(self) -> Iterator[tuple[MatrixBlock, int, np.ndarray]]:
-        """Each common factor: its block, its number from 0, and where its free loadings are in phi."""
+        """List each common factor: its block, its number from 0, and the positions of its free loadings in phi."""
         for block, structure, places in self.list_blocks():
             for j, of_factor in enumerate(structure.factor_places):
                 yield block, j, places.start + of_factor

@@ -29,7 +29,7 @@ FITTED = float(np.finfo(float).eps)  # share of the mean square of a trait that 
 
 
 def model_units(likelihood: Likelihood) -> Units:
-    """Of a model, from one factor of C; 0 where the fixed effects fit all records of a trait."""
+    """Compute the units of a model from one factor of C; 0 where the fixed effects fit all records of a trait."""
     design, random = likelihood.design, set(likelihood.random)
     given = _given_fixed_effects(likelihood)
     of_trait, of_class = given[0], given[1:]
@@ -42,7 +42,7 @@ def model_units(likelihood: Likelihood) -> Units:
 
 
 def point_units(point: LikelihoodPoint) -> Units:
-    """Of what the other effects leave of the records at these variances."""
+    """Compute the units from what the other effects leave of the records at these variances."""
     likelihood, at = point.likelihood, point.variances
     of_residuals = _mean_squares_of_records(likelihood, point.residuals)
     G: list[np.ndarray | None] = [None] * len(at.G)

@@ -60,7 +60,7 @@ class ExplicitEquations:
         self.set_precisions(*precisions(self.design, G, R))
 
     def set_precisions(self, inverses: Sequence[np.ndarray], record_precision: np.ndarray) -> None:
-        """The same of what `precisions` gives: (k, k) per term, and (patterns, T, T)."""
+        """Set the matrices that `precisions` gives: (k, k) per term, and (patterns, T, T)."""
         self.record_precision = record_precision
         old, self.values = self.values, {}
         for i, row in enumerate(self.scalar_effects):

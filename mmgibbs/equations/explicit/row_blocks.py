@@ -134,7 +134,7 @@ class RowBlocks:
 
 
 def row_blocks(equations: StructuredEquations, empty: Callable[..., np.ndarray] = np.empty) -> RowBlocks:
-    """Every A_ki of the equations' partition; `RowBlocks.set_variances` gives the matrices.
+    """List every A_ki of the equations' partition; `RowBlocks.set_variances` computes the matrices.
 
     empty(shape, dtype): where the arrays of the slices live, e.g. in pinned memory."""
     build = _Builder(equations, empty)
@@ -175,7 +175,7 @@ def _products(design: Design, partition: Partition) -> Iterator[Product]:
 
 
 def _incidences(design: Design, term: Term, position: np.ndarray) -> Iterator[tuple[range, csr_array]]:
-    """For each covariate of each effect its components, and (n, q) what multiplies the levels of a record."""
+    """For each covariate of each effect, yield its components and (n, q) the multipliers of the levels of a record."""
     first = 0
     for effect in term.effects:
         observed = np.any(design.patterns[:, list(effect.traits)], axis=1, keepdims=True)[design.pattern, 0]
@@ -253,7 +253,7 @@ class _Builder:
             self.coefficients.append(Coefficients(None, traits[0], traits[1], out))
 
     def coupling(self, k: int) -> Coupling:
-        """What couples the levels of block k."""
+        """Build the coupling of the levels of block k."""
         block = self.equations.partition.blocks[k]
         width, origin = block.last_component - block.first_component, block.first_component
         matrices = np.zeros((sum(self._count(product) for product, *_ in self.within[k]), width, width))
@@ -272,7 +272,7 @@ class _Builder:
 
 
 def _place(components: range, block: Block) -> tuple[int, int]:
-    """Where the first of some components stands in a block, and how far the next one is."""
+    """Return the position of the first of some components in a block, and the distance to the next one."""
     return components.start - block.first_component, components.step
 
 

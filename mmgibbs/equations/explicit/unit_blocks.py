@@ -43,9 +43,9 @@ Csr = tuple[np.ndarray, np.ndarray, np.ndarray]  # indptr, indices, values
 
 
 def unit_blocks(design: Design, real: np.dtype) -> dict[tuple[int, int], UnitBlock]:
-    """All pairs of effects, numbered through the terms, with at least one stored element; values are held as `real`.
+    """Build the blocks of all pairs of effects, numbered through the terms, with at least one stored element.
 
-    Sums are formed in float64. Both triangles are stored: a transposed product is slow.
+    Values are held as `real`. Sums are formed in float64. Both triangles are stored: a transposed product is slow.
     """
     effects = [(number, effect, term) for number, term in enumerate(design.terms) for effect in term.effects]
     n_patterns = len(design.patterns)
@@ -72,8 +72,10 @@ def unit_blocks(design: Design, real: np.dtype) -> dict[tuple[int, int], UnitBlo
 
 
 class _Meetings(NamedTuple):
-    """Of two effects the records that meet a level through each; a record with several levels is there for each pair
-    of a level of e and one of f."""
+    """Records that meet a level through each of two effects.
+
+    A record with several levels is listed for each pair of a level of e and one of f.
+    """
 
     row: np.ndarray  # (m,) int32 level of e, -1: none
     column: np.ndarray  # (m,) int32 level of f

@@ -60,7 +60,7 @@ class Columns(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """Of the pattern, a factor, a selected inverse and what they are made with."""
+        """Bytes of the pattern, a factor, a selected inverse and the work arrays to make them."""
         return 8 * 3 * self.elements + 8 * self.row_of.size + 32 * self.order.size
 
     @property

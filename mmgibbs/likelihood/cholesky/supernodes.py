@@ -56,7 +56,7 @@ class Supernodes(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """Of a factor, a selected inverse and what waits for its parent while they are made."""
+        """Bytes of a factor, a selected inverse and the updates that wait for their parents."""
         return 8 * (2 * self.elements + self.stack + 2 * self.widest_below**2) + 8 * self.rows.size
 
     @property

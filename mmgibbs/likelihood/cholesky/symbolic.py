@@ -36,7 +36,7 @@ class SymbolicFactor(Protocol):
 
     @property
     def bytes(self) -> int:
-        """Of the pattern, a factor, a selected inverse and what they are made with."""
+        """Bytes of the pattern, a factor, a selected inverse and the work arrays to make them."""
 
     @property
     def diagonal(self) -> np.ndarray:

@@ -19,24 +19,24 @@ from mmgibbs.reml.units import model_units
 
 
 class SampledState(NamedTuple):
-    """What an iteration continues from."""
+    """State that an iteration continues from."""
 
     iteration: IterationState
     starts: tuple[np.ndarray, np.ndarray]  # `known_starts` of the likelihood
 
 
 class SampledEstimateWatch(Protocol):
-    """What is told of the iteration."""
+    """A watch of the iteration with sampled likelihoods."""
 
     def begin(self, likelihood: SampledLikelihood) -> None:
-        """Before the first iteration."""
+        """Begin the watch before the first iteration."""
 
     def __call__(self, iteration: int, point: SampledPoint, distance: float, following: IterationState) -> bool:
-        """After each iteration: whether to stop; following: what would be evaluated next."""
+        """Return True to stop, after each iteration; following: what would be evaluated next."""
 
 
 class SampledSettings(NamedTuple):
-    """How the maximum is searched for."""
+    """Settings of the search for the maximum."""
 
     samples: int
     seed: int

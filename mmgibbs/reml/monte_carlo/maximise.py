@@ -37,7 +37,7 @@ SHORTENED = 0.25  # share that is kept where the equations cannot be solved at i
 
 @dataclass(frozen=True)
 class IterationState:
-    """Where an iteration evaluates next: a run that is continued has the same bits from here on."""
+    """The next point of an iteration: a run that is continued has the same bits from here on."""
 
     iteration: int
     n_samples: int
@@ -48,7 +48,7 @@ class IterationState:
 
 @dataclass(frozen=True)
 class SampledMaximum:
-    """Where the iteration ended."""
+    """The maximum, or the point where the iteration ended."""
 
     point: SampledPoint
     quadratic: Quadratic

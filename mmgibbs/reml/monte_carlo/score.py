@@ -127,13 +127,13 @@ class SampledLikelihood(Likelihood):
 
     @property
     def columns_at_once(self) -> int:
-        """As many as threads and memory allow; values do not depend on it."""
+        """Number of columns that threads and memory allow at once; values do not depend on it."""
         wanted, free = self._columns_wanted, free_bytes()
         return wanted if free is None else max(1, min(wanted, free // (2 * bytes_per_column(self.design))))
 
     @property
     def _columns_wanted(self) -> int:
-        """As many as share a pass over the equations."""
+        """Number of columns that share a pass over the equations."""
         return COLUMNS_PER_THREAD * self.threads.count if self._can_absorb else self.solver.columns_at_once
 
     def _mean_unknown_diagonal(self, i: int) -> float:
