@@ -29,17 +29,17 @@ class Asked(NamedTuple):
 
     @property
     def samples(self) -> bool:
-        """Whether location effects are drawn."""
+        """True if location effects are drawn."""
         return self.method == "gibbs"
 
     @property
     def sweeps(self) -> bool:
-        """Whether they are drawn level by level."""
+        """True if location effects are drawn level by level."""
         return self.samples and self.engine not in WITHOUT_SWEEPS
 
 
 class GpuRule(NamedTuple):
-    """What is refused, why, and what to do."""
+    """A rule of refusal on a GPU: the case, the reason and the advice."""
 
     name: str
     find: Callable[[Asked], str | None]  # what is refused, in words that follow "cannot be combined with"

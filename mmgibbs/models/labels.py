@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Component(NamedTuple):
-    """One component of a level."""
+    """A component of a level."""
 
     effect: str  # '' where the term has one unnamed effect
     coefficient: str  # '' for the constant 1
@@ -56,12 +56,18 @@ def parameter_labels(term: Term, traits: Sequence[str]) -> list[str]:
 
 
 def stored_name(name: str) -> str:
-    """As draws.nc has it: without '/', which NetCDF reads as a group, and not called like a dimension of all draws."""
+    """Return a name as draws.nc stores it.
+
+    '/', which NetCDF reads as a group, is replaced, and a name that is a dimension of all draws is changed.
+    """
     return f"{name}_" if name in ("chain", "draw") else name.replace("/", "|")
 
 
 def stored_dimensions(term: str) -> tuple[str, str]:
-    """In draws.nc, of the draws of levels of a term: its levels and its components, which are variables too."""
+    """Name the dimensions of the draws of levels of a term in draws.nc: its levels and its components.
+
+    Both are variables too.
+    """
     return f"{stored_name(term)}_level", f"{stored_name(term)}_component"
 
 

@@ -15,7 +15,7 @@ ZERO_OR_ONE = (0.0, 1.0)
 
 
 class MarkerPriorKind(NamedTuple):
-    """What is known of a prior without its numbers."""
+    """Properties of a prior that do not depend on its numbers."""
 
     place: str = ""  # module and class in sampler/markers/priors
     classes: tuple[float, ...] = ()  # factors of its classes by default, that of effects of exactly 0 first; (): none
@@ -26,7 +26,7 @@ class MarkerPriorKind(NamedTuple):
 
     @property
     def is_normal(self) -> bool:
-        """Whether all effects are from one normal."""
+        """True if all effects are from one normal."""
         return self.has_common_variance and not self.classes
 
 

@@ -16,7 +16,7 @@ from mmgibbs.genotypes.store import Store
 
 @dataclass(frozen=True)
 class MarkerPriorSpec:
-    """Which prior the effects of a term have, and its numbers; every number is given, no default stands here."""
+    """The prior of the effects of a term, and its numbers; every number is given, no default stands here."""
 
     kind: str  # name of the prior in its registry
     start: float  # of the variance of an effect (of a nonzero one, of a class of factor 1)
@@ -48,7 +48,7 @@ class JointPriorSpec:
 
     @property
     def whole(self) -> bool:
-        """Each state acts on all traits or on none: classes that the traits share."""
+        """True if each state acts on all traits or on none: classes that the traits share."""
         return bool(np.all(self.states.all(axis=1) | ~self.states.any(axis=1)))
 
 
@@ -67,7 +67,7 @@ class ResidualPolygenicVariance:
 
 @dataclass(frozen=True)
 class Markers:
-    """One term of SNP effects on one trait.
+    """A term of SNP effects on one trait.
 
     Animals with records stand first in the store; `n_recorded` of them. The others have breeding values, no say.
     A term whose effects on several traits have a prior in common has one of these for each of its traits, one after
@@ -93,18 +93,18 @@ class Markers:
 
     @property
     def first(self) -> bool:
-        """Of those that share a prior."""
+        """True for the first of the traits that share a prior."""
         return self.joint is None or self.trait == self.joint.traits[0]
 
     @property
     def joint_key(self) -> str:
-        """What the draws of all its traits together are called."""
+        """Name of the draws of all its traits together."""
         assert self.joint is not None, "of effects with a prior in common"
         return f"{self.name}.{'+'.join(map(str, self.joint.traits))}"
 
     @property
     def key(self) -> str:
-        """What its draws are called: the name, and the number of the trait."""
+        """Name of its draws: the name, and the number of the trait."""
         return f"{self.name}.{self.trait}"
 
     @property

@@ -59,7 +59,7 @@ class HalfT:
 
 @dataclass(frozen=True)
 class UniformHeritability:
-    """One component of a trait whose residual variance is 1."""
+    """Uniform prior on the heritability of a trait whose residual variance is 1."""
 
     def start(self) -> np.ndarray:
         return np.ones(1)

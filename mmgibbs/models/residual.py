@@ -29,7 +29,7 @@ Blocks = Sequence[tuple[int, ...]]  # a partition of the traits
 
 
 class ClassBlocks(NamedTuple):
-    """What the sums of residual products need to know of classes."""
+    """Classes of residuals as the sums of residual products need them."""
 
     of_class: tuple[Blocks, ...]  # traits that may covary
     class_of_pattern: np.ndarray  # (patterns,) int64

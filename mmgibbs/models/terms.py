@@ -36,7 +36,7 @@ from mmgibbs.models.relationships.identity import Identity
 
 @dataclass(frozen=True)
 class Effect:
-    """One way in which records meet the levels of a term: 'direct' through the animal, 'maternal' through its dam."""
+    """A way in which records meet the levels of a term: 'direct' through the animal, 'maternal' through its dam."""
 
     name: str  # '' where the term has one unnamed effect
     level: np.ndarray  # (n,) int32 level of each record, or (n, s) several; -1: the record does not meet this effect
@@ -46,7 +46,7 @@ class Effect:
 
     @property
     def has_several_levels(self) -> bool:
-        """Whether a record may meet several levels."""
+        """True if a record may meet several levels."""
         return self.level.ndim == 2
 
     @property
@@ -55,11 +55,11 @@ class Effect:
 
     @property
     def slots(self) -> list[np.ndarray]:
-        """Of each slot (n,) int32 levels, -1 for none."""
+        """The (n,) int32 levels of each slot, -1 for none."""
         return list(self.level.T) if self.has_several_levels else [self.level]
 
     def meetings(self) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-        """Of each slot (n,) int32 levels and (n, m) float64 what multiplies their effects; None: 1."""
+        """Yield for each slot the (n,) int32 levels and (n, m) float64 multipliers of their effects; None: 1."""
         covariates = self.covariates
         for slot, level in enumerate(self.slots):
             if self.has_several_levels and covariates is not None:
@@ -127,7 +127,7 @@ class Levels:
 
     @cached_property
     def slots(self) -> list[np.ndarray]:
-        """Of each slot (n,) int32 levels."""
+        """The (n,) int32 levels of each slot."""
         return [level for e in self.effects for level in e.slots]
 
     @cached_property
@@ -147,7 +147,7 @@ class Levels:
 
     @property
     def has_several_levels(self) -> bool:
-        """Whether a record may meet several levels through one effect."""
+        """True if a record may meet several levels through one effect."""
         return any(e.has_several_levels for e in self.effects)
 
 
@@ -251,7 +251,7 @@ class Term:
 
     @property
     def has_several_levels(self) -> bool:
-        """Whether a record may meet several levels through one effect."""
+        """True if a record may meet several levels through one effect."""
         return isinstance(self.incidence, Levels) and self.incidence.has_several_levels
 
     @property

@@ -56,13 +56,13 @@ class AdjustedMeans:
 
     @property
     def name(self) -> str:
-        """By which its moments are known in a chain."""
+        """Name of the moments of the means in a chain."""
         ending = ".curve" if self.is_curve else "" if self.trial is None else f".trend.{self.trial}"
         return f"{self.effect}.{self.trait}{ending}"
 
     @property
     def is_of_levels(self) -> bool:
-        """They are the means of the levels of an effect."""
+        """True if the means are those of the levels of an effect."""
         return not self.is_curve and self.trial is None
 
     def values(self, theta: Theta) -> np.ndarray:
@@ -104,7 +104,7 @@ class FollowedMeans:
         self.mean, self.products = state["mean"].copy(), state["products"].copy()
 
     def pool(self, further: Sequence[FollowedMeans]) -> MeansMoments:
-        """Of all draws of all chains."""
+        """Pool all draws of all chains."""
         chains = (self, *further)
         n = sum(c.n_draws for c in chains)
         mean = np.sum([c.n_draws * c.mean for c in chains], axis=0) / n

@@ -54,7 +54,7 @@ def rank_bins(m: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Decisions:
-    """Who is to be chosen among, and by what."""
+    """Candidates to choose among, and the values to choose by."""
 
     term: str
     codes: np.ndarray  # (m,) int64 levels of the candidates
@@ -69,13 +69,13 @@ class Decisions:
 
     @property
     def nbytes(self) -> int:
-        """What one chain keeps."""
+        """Bytes that one chain keeps."""
         m, bins = self.codes.size, rank_bins(self.codes.size).size - 1
         return len(self.weights) * m * (4 * 8 + 4 * bins + 16 * len(self.selected))
 
 
 class DecisionCounts:
-    """What one chain keeps of the ranks. `n_draws`, `n_batches`: as for moments.Moments; term: of the candidates."""
+    """Counts of ranks that one chain keeps. `n_draws`, `n_batches`: as for moments.Moments; term: of the candidates."""
 
     def __init__(self, asked: Decisions, n_draws: int, n_batches: int, term: int = 0):
         m, criteria, tops = asked.codes.size, len(asked.weights), len(asked.selected)
@@ -100,7 +100,7 @@ class DecisionCounts:
         return theta.levels(self.term, self.asked.codes)
 
     def count(self, rows: np.ndarray, drawn: Mapping[str, np.ndarray] | None = None) -> None:
-        """One draw; rows: (m, k) float64 levels of the candidates, drawn: the parameters beside them."""
+        """Count one draw; rows: (m, k) float64 levels of the candidates, drawn: the parameters beside them."""
         scores = np.einsum("mk,sk->sm", rows, self.asked.weights)
         for of, weights in self.asked.on_records:
             assert drawn is not None, "probabilities follow from thresholds and variances"
@@ -150,7 +150,7 @@ class Decided:
 
 
 def decide(chains: Sequence[DecisionCounts]) -> Decided:
-    """All chains together."""
+    """Pool the counts of all chains and decide."""
     asked, scores, length = chains[0].asked, pool([c.moments for c in chains]), chains[0].moments.batch_length
     if length < LONG_ENOUGH:
         unknown = [np.full(m.shape, np.nan) for m in scores.mean]

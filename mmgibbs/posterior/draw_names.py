@@ -7,55 +7,55 @@ RESIDUAL = "R"  # what the draws of the residual covariance matrices are called:
 
 
 def matrix_name(term: int) -> str:
-    """What the draws (..., k, k) of the covariance matrix of a random term are called."""
+    """Name the draws (..., k, k) of the covariance matrix of a random term."""
     return f"G.{term}"
 
 
 def structure_name(term: int) -> str:
-    """What the draws (..., p) of the parameters of the structure of a random term are called."""
+    """Name the draws (..., p) of the parameters of the structure of a random term."""
     return f"structure.{term}"
 
 
 def relationship_name(term: int) -> str:
-    """What the draws (..., P) of the parameters of the relationship of a random term are called."""
+    """Name the draws (..., P) of the parameters of the relationship of a random term."""
     return f"rho.{term}"
 
 
 def residual_correlation_name(group: int) -> str:
-    """What the values (..., P) of the correlations of residuals of a group of records are called."""
+    """Name the values (..., P) of the correlations of residuals of a group of records."""
     return f"rho.residual.{group}"
 
 
 def marker_name(term: str, what: str) -> str:
-    """What a quantity of a term of SNP effects is called among the draws, and in a checkpoint."""
+    """Name a quantity of a term of SNP effects among the draws, and in a checkpoint."""
     return f"markers.{term}.{what}"
 
 
 def class_matrix_name(residual_class: int) -> str:
-    """What the residual covariance matrix (k, k) of one class is called, where one name represents one matrix."""
+    """Name the residual covariance matrix (k, k) of one class, where one name represents one matrix."""
     return f"{RESIDUAL}.{residual_class}"
 
 
 def threshold_name(trait: int) -> str:
-    """What the draws (..., K - 2) of the free thresholds of an ordinal trait are called."""
+    """Name the draws (..., K - 2) of the free thresholds of an ordinal trait."""
     return f"threshold.{trait}"
 
 
 def observed_name(trait: int, residual_class: int = 0) -> str:
-    """What the draws (..., m) of incidences and heritabilities on the observed scale are called."""
+    """Name the draws (..., m) of incidences and heritabilities on the observed scale."""
     return f"observed.{trait}.{residual_class}"
 
 
 def liability_name(trait: int, residual_class: int = 0) -> str:
-    """What the draws of the moments of a liability are called (observed_scale.OF_LIABILITY)."""
+    """Name the draws of the moments of a liability (observed_scale.OF_LIABILITY)."""
     return f"liability.{trait}.{residual_class}"
 
 
 def trait_moments_name(trait: int) -> str:
-    """What the draws of the mean of a trait and the variance of its fixed effects are called (trait_moments.py)."""
+    """Name the draws of the mean of a trait and the variance of its fixed effects (trait_moments.py)."""
     return f"moments.{trait}"
 
 
 def predicted_name(trait: int) -> str:
-    """What the draws of records drawn anew are called (predictive.py)."""
+    """Name the draws of records drawn anew (predictive.py)."""
     return f"predicted.{trait}"

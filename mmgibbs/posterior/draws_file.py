@@ -25,8 +25,10 @@ class Group(NamedTuple):
 
 
 def write_groups(path: str | PathLike, groups: Mapping[str, Group], attributes: Mapping[str, Any]) -> None:
-    """As `xarray.DataTree.to_netcdf` does: labels are variables, NaN fills numbers with fractions, truth values are
-    bytes with the attribute `dtype` "bool", by which xarray reads them as truth values.
+    """Write groups to NetCDF as `xarray.DataTree.to_netcdf` does.
+
+    Labels are variables, NaN fills numbers with fractions, truth values are bytes with the attribute `dtype` "bool", by
+    which xarray reads them as truth values.
 
     attributes: text and numbers, of the whole file. Raises OSError where it cannot be written, ValueError where a
     variable does not have the size of its dimensions.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class WeightsOfLevels(NamedTuple):
-    """Of an effect with several levels per record, means over the records that meet it."""
+    """Weights of an effect with several levels per record, means over the records that meet it."""
 
     sum: float  # of sum_j w_rj
     squares: float  # of sum_j w_rj^2
@@ -34,7 +34,7 @@ class WeightsOfLevels(NamedTuple):
 
 @dataclass(frozen=True)
 class TermInfo:
-    """What the names and ratios need to know of one random term with k components and one or more effects."""
+    """A random term with k components and one or more effects, as names and ratios need it."""
 
     name: str
     components: tuple[str, ...]  # (k,) 'direct:weaning_weight', or 'weaning_weight' for an unnamed effect
@@ -57,7 +57,7 @@ class TermInfo:
     several: tuple[WeightsOfLevels | None, ...] = ()  # per effect, where a record may meet several levels
 
     def level_weights(self, component: int) -> WeightsOfLevels | None:
-        """None of an effect with one level per record."""
+        """Return the weights of the levels of a component; None for an effect with one level per record."""
         return self.several[self.effect_of_component[component]] if self.several else None
 
     def may_covary(self, a: int, b: int) -> bool:
@@ -80,7 +80,7 @@ class ThresholdInfo:
 
 @dataclass(frozen=True)
 class ObservedInfo:
-    """What is reported of a trait on the scale of its records."""
+    """Quantities of a trait that are reported on the scale of its records."""
 
     names: tuple[str, ...]  # (m,)
     draws: str  # what the draws (..., m) are called
@@ -91,7 +91,7 @@ class ObservedInfo:
 
 @dataclass(frozen=True)
 class MarkerInfo:
-    """What the names and ratios need to know of one term of SNP effects on one trait."""
+    """A term of SNP effects on one trait, as names and ratios need it."""
 
     name: str
     trait: str
@@ -121,7 +121,7 @@ class MarkerInfo:
 
 @dataclass(frozen=True)
 class JointMarkerInfo:
-    """The same of effects on several traits that have one prior."""
+    """SNP effects on several traits that have one prior, as names and ratios need them."""
 
     name: str
     traits: tuple[str, ...]
@@ -156,7 +156,7 @@ def _correlation_or_0(G: np.ndarray, a: int, b: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class CorrelationInfo:
-    """What is reported of the correlations of residuals of one group of records (`Design.correlated`)."""
+    """Correlations of residuals of one group of records that are reported (`Design.correlated`)."""
 
     names: tuple[str, ...]  # (P,) 'residual.rho[row]'
     values: tuple[float, ...]  # (P,) where they begin, or are held
@@ -172,7 +172,7 @@ class CorrelationInfo:
 
 @dataclass(frozen=True)
 class ResidualInfo:
-    """What the names and ratios need to know of the residuals: of all records, or class by class."""
+    """Residuals of all records, or class by class, as names and ratios need them."""
 
     traits: tuple[str, ...]
     blocks: tuple[tuple[tuple[int, ...], ...] | None, ...] = (None,)  # per class: traits that may covary; None: all

@@ -57,7 +57,7 @@ def _close_batch(batch_mean, between_mean, between, inverse):
 
 
 def batches_per_chain(n_draws: int, chains: int) -> int:
-    """How many batches to ask for per chain of `n_draws` kept draws.
+    """Choose the number of batches per chain of `n_draws` kept draws.
 
     Over all chains sqrt(N) batches of N = n_draws x chains draws, but at least 100: the MCSE is then within about 7 %,
     and batches grow with the run, as the method needs to be consistent. Where that would leave fewer than 10 draws to a
@@ -103,7 +103,7 @@ class Moments:
         return sum(getattr(self, name).nbytes for name in _PARTS)
 
     def add(self, arrays: Sequence[np.ndarray]) -> None:
-        """One draw: a float64 or float32 array per term, in the order of `shapes`; the arrays are not kept."""
+        """Add one draw: a float64 or float32 array per term, in the order of `shapes`; the arrays are not kept."""
         if [a.shape for a in arrays] != self._shapes:
             raise ValueError(f"a draw has shapes {[a.shape for a in arrays]}, needed {list(self.shapes)}")
         self.n_draws += 1

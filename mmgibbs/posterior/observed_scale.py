@@ -39,7 +39,7 @@ OF_GENOMIC = ("mean without genomic values of the animals' own",)  # beside them
 
 @dataclass(frozen=True)
 class FixedContribution:
-    """What one fixed effect adds to the rows of a population: sum_j values[:, j] theta[level, components[j]]."""
+    """Contribution of a fixed effect to the rows of a population: sum_j values[:, j] theta[level, components[j]]."""
 
     term: int
     components: np.ndarray  # (m,) int64
@@ -68,7 +68,7 @@ class GenomicContribution:
 
 @dataclass(frozen=True)
 class Population:
-    """Some records of a trait, equal ones joined: their fixed parts and their variances.
+    """Records of a trait, equal ones joined: their fixed parts and their variances.
 
     V_i = sum over random terms of sum_ab products_ab G_ab  +  R_tt of the record's class
     """
@@ -111,7 +111,7 @@ class Population:
 
 @dataclass(frozen=True)
 class ObservedScale:
-    """What is reported of one trait, or of one of its residual classes."""
+    """Quantities that are reported of one trait, or of one of its residual classes."""
 
     draws: str  # what the draws (m,) are called
     liability: str  # what the draws of OF_LIABILITY are called
@@ -164,7 +164,7 @@ def heritability_of_categories(p: np.ndarray, psi: np.ndarray, direct: float) ->
 
 
 def heritability_of_scores(p: np.ndarray, psi: np.ndarray, scores: np.ndarray, direct: float) -> float:
-    """Of the score itself."""
+    """Return the heritability of the score itself."""
     return float((scores @ psi) ** 2 * direct / (scores**2 @ p - (scores @ p) ** 2))
 
 

@@ -70,7 +70,7 @@ def named_parameters(
     residual: ResidualInfo,
     markers: Sequence[MarkerInfo | JointMarkerInfo] = (),
 ) -> NamedParameters:
-    """All parameters of the run.
+    """List all parameters of the run.
 
     matrices: draws by name, (chains, draws, k, k) of each random term (TermInfo.matrix), and RESIDUAL (chains, draws,
     T, T), or (chains, draws, classes, T, T) where the residuals have classes.

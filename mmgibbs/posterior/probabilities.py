@@ -26,7 +26,7 @@ from mmgibbs.posterior.tracked import HostTheta
 
 @dataclass(frozen=True)
 class Probabilities:
-    """Of which levels, and by which draws."""
+    """Levels whose probabilities are followed, and the draws that these follow from."""
 
     trait: str
     labels: tuple[str, ...]  # (K,) of the categories, from low to high; none: counts
@@ -41,13 +41,13 @@ class Probabilities:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What is reported: of two categories the probability of the higher one."""
+        """Columns that are reported: of two categories the probability of the higher one."""
         labels = self.labels[1:] if len(self.labels) == 2 else self.labels
         return tuple(f"probability[{label}]" for label in labels) or ("expected_count",)
 
     @property
     def nbytes(self) -> int:
-        """What one chain keeps."""
+        """Bytes that one chain keeps."""
         return self.n_levels * len(self.columns) * 4 * 8
 
     def evaluate(self, effects: np.ndarray, of_liability: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
@@ -88,5 +88,5 @@ class ProbabilitiesOfLevels:
         self.moments = Moments.from_state(state)
 
     def pool(self, further: Sequence[ProbabilitiesOfLevels]) -> PooledMoments:
-        """One array (q, columns)."""
+        """Pool the chains into one array (q, columns)."""
         return pool([self.moments, *(o.moments for o in further)])

@@ -13,8 +13,9 @@ from mmgibbs.posterior.moments import Moments
 
 @dataclass
 class ChainResult:
-    """One chain after burn-in and thinning: names and arrays; the number of kept draws is the same in every chain of a
-    run.
+    """One chain after burn-in and thinning: names and arrays.
+
+    The number of kept draws is the same in every chain of a run.
     """
 
     draws: dict[str, np.ndarray]  # parameter -> (draws, ...) float64, e.g. 'R' -> (draws, T, T)
@@ -42,13 +43,13 @@ def _stacked(chains: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray
 
 
 def pooled(chains: Sequence[ChainResult], name: str) -> Any:
-    """What was followed under this name, over all chains: whatever its `pool` gives."""
+    """Pool what was followed under this name over all chains; its `pool` decides the type."""
     first, *further = (c.tracked[name] for c in chains)
     return first.pool(further)
 
 
 def pooled_by_prefix(chains: Sequence[ChainResult], prefix: str) -> dict[str, Any]:
-    """The same of all names that begin so, without the beginning: 'levels.' -> term -> (chains, draws, levels, k)."""
+    """Pool all names with this prefix, which is removed: 'levels.' -> term -> (chains, draws, levels, k)."""
     names = [name for name in chains[0].tracked if name.startswith(prefix)]
     return {name.removeprefix(prefix): pooled(chains, name) for name in names}
 

@@ -43,13 +43,13 @@ class Wanted:
 
     @property
     def key(self) -> str:
-        """Where it stands in `sampler.stop`."""
+        """Key of the target in `sampler.stop`."""
         return f"mcse.{self.patterns[0]}" if self.name == "mcse" else self.name
 
 
 @dataclass(frozen=True)
 class Target:
-    """One target, and what stands farthest from it."""
+    """A target, and the quantity that is farthest from it."""
 
     wanted: Wanted
     found: float  # NaN where it cannot be known yet

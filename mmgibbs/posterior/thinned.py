@@ -15,7 +15,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class KeptDraws:
-    """Of all chains."""
+    """Kept draws of all chains."""
 
     values: np.ndarray  # (chains, draws, size) float32
     number: np.ndarray  # (draws,) int64 each draw's number among the recorded ones of its chain, from 1

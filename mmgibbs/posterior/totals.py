@@ -43,7 +43,7 @@ class TotalValues(NamedTuple):
             values += x * theta.levels(term, np.zeros(1, np.int64))[0, component]
 
     def of_codes(self, codes: np.ndarray) -> TotalValues:
-        """Of these levels of the term alone, in this order; each is one of `codes`."""
+        """Select these levels of the term, in this order; each is one of `codes`."""
         order = np.argsort(self.codes, kind="stable")
         at = order[np.searchsorted(self.codes[order], codes)]
         regression = self.regression and (*self.regression[:2], self.regression[2][at])
@@ -51,7 +51,7 @@ class TotalValues(NamedTuple):
 
 
 class KeptSlope(ThinnedDraws):
-    """Some draws of the slope of `regression`, those of the draws of SNP effects that are kept."""
+    """Kept draws of the slope of `regression`, for the draws of SNP effects that are kept."""
 
     def __init__(self, values: TotalValues, most: int):
         assert values.regression is not None, "asked for where there is one"

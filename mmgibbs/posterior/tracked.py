@@ -20,7 +20,7 @@ class Theta(Protocol):
 
     @property
     def parameters(self) -> Mapping[str, np.ndarray]:
-        """What the steps drew beside them, by name: covariance matrices, thresholds, ..."""
+        """Values that the steps drew beside theta, by name: covariance matrices, thresholds, ..."""
 
     def levels(self, term: int, codes: np.ndarray) -> np.ndarray:
         """(levels, k) float64: chosen levels of a term."""
@@ -37,7 +37,7 @@ class Tracked(Protocol):
     """Something that is followed over one chain."""
 
     def add(self, theta: Any) -> None:
-        """One more draw (a Theta)."""
+        """Add one draw (a Theta)."""
 
     def state(self) -> dict[str, np.ndarray]:
         """Everything, as plain arrays (not copied): what a checkpoint stores."""
@@ -49,7 +49,7 @@ Kept = TypeVar("Kept", bound="Pooled")
 
 
 class Pooled(Tracked, Protocol):
-    """What can be put together over chains."""
+    """A tracked quantity that can be pooled over chains."""
 
     def pool(self: Kept, further: Sequence[Kept]) -> Any:
-        """This chain and the others, in the order of their numbers."""
+        """Pool this chain with the others, ordered by chain number."""

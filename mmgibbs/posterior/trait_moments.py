@@ -26,7 +26,7 @@ MOMENTS = ("mean", "fixed_var")  # of a draw, in this order
 
 @dataclass(frozen=True)
 class TraitMoments:
-    """What is computed of one trait in every draw that is kept."""
+    """Moments of one trait that are computed in every kept draw."""
 
     trait: str
     draws: str  # what the draws (2,) of MOMENTS are called

@@ -154,7 +154,7 @@ def _ratio_name(info: TermInfo, component: int, trait: str) -> str:
 
 
 def _role(info: TermInfo, component: int) -> str:
-    """Whose level a component has: sire, dam or animal, by the column."""
+    """Return the role of the animal whose level a component has: sire, dam or animal, by the column."""
     column = info.level_columns[info.effect_of_component[component]].lower()
     return "sire" if column in SIRE_COLUMNS else "dam" if column in DAM_COLUMNS else "animal"
 

@@ -63,7 +63,7 @@ class Structure(Protocol):
         """(q, m) values of covariance K from independent normals z (q, m)."""
 
     def describe(self, rho: Sequence[str]) -> str:
-        """How places are correlated, in words; rho: the correlations as they are written."""
+        """Describe the correlation between positions; rho: the correlations as they are written."""
 
 
 @dataclass(frozen=True)
@@ -156,14 +156,15 @@ class TimeSeries:
 
     @cached_property
     def _share(self) -> float:
-        """Of the median distance that a step is, at most 1."""
+        """The share of the median distance that a step is, at most 1."""
         following = self.gap[self.gap > 0]
         return max(1 / max(1.0, float(np.median(following))), MIN_SHARE) if following.size else 1.0
 
     @property
     def bounds(self) -> np.ndarray:
-        """Of the correlation over the median distance, where that is longer than a step: one slip of two near times
-        does not bound the correlation of all others.
+        """Bounds of the correlation over the median distance, where that is longer than a step.
+
+        One slip of two near times does not bound the correlation of all others.
         """
         high = MAX_CORRELATION**self._share
         is_whole = np.allclose(self.gap, np.round(self.gap))

@@ -81,7 +81,7 @@ class DenseBlock:
     values: np.ndarray  # (m, m) symmetric, float64, or float32 to halve what a sweep reads
 
     def bytes(self, real: int) -> int:
-        """Of the values, with `real` bytes a number at most."""
+        """Count the bytes of the values, with at most `real` bytes a number."""
         return self.values.size * min(real, self.values.itemsize)
 
 
@@ -103,7 +103,7 @@ class Weights(NamedTuple):
 
 
 class Relationship(ABC):
-    """One kind of K for the q levels of a random term. What is written here holds unless a kind says otherwise.
+    """A kind of K for the q levels of a random term. Defaults here hold unless a kind overrides them.
 
     Abstract methods are those that every kind has; `fixed_matrices`, `weigh` and `renewed` those of a kind with
     parameters.
@@ -117,8 +117,10 @@ class Relationship(ABC):
     can_draw: ClassVar[bool] = True  # `draw` works: K is known by more than its inverse
 
     def __getstate__(self) -> dict[str, Any]:
-        """What it is made of. What was derived from that stays here: factors cannot be sent to another process, and
-        matrices are made there sooner than they are sent.
+        """Return the fields alone.
+
+        What was derived from them stays here: factors cannot be sent to another process, and matrices are made there
+        sooner than they are sent.
         """
         return {f.name: getattr(self, f.name) for f in fields(self)} if is_dataclass(self) else self.__dict__
 
@@ -129,9 +131,9 @@ class Relationship(ABC):
 
     @property
     def stiff_part(self) -> str:
-        """What makes elements of K^-1 differ so much in size that iterations hardly converge, in words; '' for none.
+        """Description of the part of K^-1 that keeps iterations from converging, or ''.
 
-        Solutions are those of a factor.
+        Its elements differ in size by orders of magnitude. Solutions are those of a factor.
         """
         return ""
 
@@ -142,7 +144,7 @@ class Relationship(ABC):
 
     @property
     def sets_of_normals(self) -> int:
-        """How many normals `noise` takes for each value that it gives."""
+        """Number of normals that `noise` takes for each value that it returns."""
         return 1
 
     @property
@@ -167,11 +169,11 @@ class Relationship(ABC):
     @property
     @abstractmethod
     def sentence(self) -> str:
-        """How the levels are related, for the report."""
+        """Description for the report of how the levels are related."""
 
     @property
     def dense(self) -> DenseBlock | CoreBlock | None:
-        """What K^-1 has beside its lists."""
+        """The part of K^-1 that is not in its lists."""
         return None
 
     @property
@@ -218,12 +220,12 @@ class Relationship(ABC):
 
     @property
     def parameters_fixed(self) -> bool:
-        """They are given, not estimated."""
+        """True if the parameters are given, not estimated."""
         return True
 
     @property
     def has_free_parameters(self) -> bool:
-        """They are estimated."""
+        """True if there are parameters, and they are estimated."""
         return bool(self.parameters) and not self.parameters_fixed
 
     @property
@@ -236,7 +238,7 @@ class Relationship(ABC):
         raise NotImplementedError(f"{self.words}: K has no parameters")
 
     def renewed(self, parameters: np.ndarray) -> Self:
-        """The same K at other values of the parameters: same pattern, new coefficients."""
+        """Return K at other values of the parameters: same pattern, new coefficients."""
         raise NotImplementedError(f"{self.words}: K has no parameters")
 
     @abstractmethod
@@ -249,8 +251,9 @@ class Relationship(ABC):
 
     @abstractmethod
     def inverse_csr(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """All of K^-1 in CSR, both triangles: indptr (q + 1,) int64, indices (nnz,) int32 sorted in a row, values
-        float64.
+        """Return K^-1 in CSR, both triangles.
+
+        indptr (q + 1,) int64, indices (nnz,) int32 sorted in a row, values float64.
         """
 
     def lists_csr(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -36,7 +36,7 @@ class FromCore(NamedTuple):
 
 
 class CoreParts(NamedTuple):
-    """What K^-1 is made of. Core and others rise, as positions in K."""
+    """Parts of K^-1. Core and others are increasing positions in K."""
 
     core: np.ndarray  # (c,) int64
     others: np.ndarray  # (n,) int64
@@ -47,7 +47,7 @@ class CoreParts(NamedTuple):
 
     @property
     def least(self) -> float:
-        """Of the m_i; 0 without others."""
+        """The smallest m_i; 0 without others."""
         return float(self.left.min(initial=np.inf)) if self.others.size else 0.0
 
 
@@ -79,7 +79,7 @@ class CoreBlock:
 
     @property
     def share_taken(self) -> float:
-        """Of A22^-1, which S is without."""
+        """The share of A22^-1 that is taken from S."""
         return 0.0 if self.pedigree is None else self.less
 
     @cached_property
@@ -139,7 +139,7 @@ class CoreBlock:
         return out / np.sqrt(self.weight)
 
     def bytes(self, real: int) -> int:
-        """Of what a product reads, with `real` bytes a number at most."""
+        """Count the bytes that a product reads, with at most `real` bytes a number."""
         arrays = (self.parts.of_core, self.parts.products)
         return sum(a.size * min(real, a.itemsize) for a in arrays) + 8 * self.parts.left.size
 
@@ -179,6 +179,6 @@ def inverse_by_core(K: np.ndarray, core: np.ndarray) -> FromCore:
 
 
 def core_size(K: np.ndarray, share: float) -> int:
-    """How many of the largest eigenvalues of K make this share of their sum."""
+    """Count the largest eigenvalues of K that explain a given share of its trace."""
     values = np.linalg.eigvalsh(K)[::-1]
     return int(np.searchsorted(np.cumsum(values), share * values.sum()) + 1)

@@ -52,7 +52,7 @@ class GroupedPedigree(Pedigree):
         return out
 
     def spread(self, levels: np.ndarray) -> float:
-        """With random groups of V = A + Q Q'; fixed groups have no variance: NaN."""
+        """Return the spread with random groups, of V = A + Q Q'; fixed groups have no variance: NaN."""
         if self.groups_fixed:
             return np.nan
         Q = self.group_shares()[levels].astype(np.float64)

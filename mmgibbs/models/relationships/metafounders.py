@@ -52,7 +52,7 @@ class Metafounders(SingleStep):
         return np.concatenate([1.0 + self.relatives.inbreeding, np.diag(self.gamma)])
 
     def noise(self, lists: Lists, code: np.ndarray, who: str) -> Callable[[np.ndarray], np.ndarray]:
-        """That of the pedigree's lists, and of Gamma^-1."""
+        """Return the noise of the pedigree's lists and of Gamma^-1."""
         place = np.argsort(code)[self.relatives.n_animals :]
         root = np.linalg.cholesky(self.block.values)
 
@@ -75,7 +75,7 @@ class Metafounders(SingleStep):
         return super(SingleStep, self).times(x) + Q @ (self.gamma @ (Q.T @ x))
 
     def spread(self, levels: np.ndarray) -> float:
-        """With x the indicator of the levels, x'K x = x_u' L D L' x_u + c' Gamma c, c = x_g + Q' x_u."""
+        """Compute the spread by x'K x = x_u' L D L' x_u + c' Gamma c, c = x_g + Q' x_u, x the indicator of the levels."""
         x, n = np.zeros(self.n_levels), self.relatives.n_animals
         x[levels] = 1.0
         c = self.group_shares().T.astype(np.float64) @ x

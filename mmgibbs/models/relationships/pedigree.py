@@ -176,7 +176,7 @@ class Pedigree(Relationship):
         return [(animal, kind.sire), (animal, kind.dam), (kind.sire, kind.dam)]
 
     def nearest_relative(self) -> np.ndarray:
-        """Its dam: daughters stay in the herd that they are born in."""
+        """Return the dam of each animal: daughters stay in the herd that they are born in."""
         kin = self.relatives
         dams = np.full(self.n_levels, -1, np.int32)
         dams[: kin.n_animals] = np.where(kin.dam < kin.n_animals, kin.dam, -1)  # groups of unknown dams are no herds

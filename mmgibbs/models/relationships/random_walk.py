@@ -67,7 +67,7 @@ class RandomWalk(SparseInverse):
 
     @property
     def variance_of_unit_step(self) -> float:
-        """Of the change of f, of order 2 of f', over 1 of the column, where the variance of the term is 1."""
+        """Variance of the change of f, of order 2 of f', over 1 of the column, where the variance of the term is 1."""
         return float(self.unit ** -(2 * self.order - 1) / self.scale)
 
     @property

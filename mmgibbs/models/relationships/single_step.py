@@ -60,7 +60,7 @@ class SingleStep(Pedigree):
 
     @property
     def n_groups(self) -> int:
-        """Of metafounders, which stand last in the block as well."""
+        """Number of metafounders, which stand last in the block as well."""
         return self.relatives.n_groups
 
     def group_shares(self) -> np.ndarray:
@@ -73,7 +73,7 @@ class SingleStep(Pedigree):
 
     @property
     def log_determinant(self) -> None:
-        """That of A says nothing of H."""
+        """Unknown (None): the determinant of A says nothing of H."""
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class SingleStep(Pedigree):
 
     @property
     def sets_of_normals(self) -> int:
-        """One for what genotypes and the pedigree without A22^-1 say, one for a share of A^-1."""
+        """Two if A^-1 has a share beside genotypes and the pedigree without A22^-1, else one."""
         return 2 if self._core_form is not None and self._core_form.pedigree_weight else 1
 
     @cached_property
@@ -193,7 +193,7 @@ class SingleStep(Pedigree):
 
     @property
     def _is_exact(self) -> bool:
-        """Whether the diagonal is computed column by column."""
+        """True if the diagonal is computed column by column."""
         m = self.block.levels.size
         return float(self.n_levels - m) * m <= EXACT_UP_TO
 
@@ -207,7 +207,7 @@ class SingleStep(Pedigree):
         return np.concatenate([1.0 + self.relatives.inbreeding, np.ones(self.n_groups)])
 
     def _diagonal_by_core(self, M: GenotypedByCore) -> np.ndarray:
-        """The same from columns of M^-1 and A22, some at a time."""
+        """Compute the diagonal from columns of M^-1 and A22, some at a time."""
         kin, chosen = self.relatives, self.block.levels.astype(np.int64)
         out, diagonal = self._diagonal_of_pedigree(), np.empty(chosen.size)
         for columns in self._means.columns(COLUMNS):

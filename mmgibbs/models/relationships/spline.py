@@ -76,7 +76,7 @@ class Spline(SparseInverse):
 
     @cached_property
     def _roots(self) -> list[np.ndarray]:
-        """Of each class L with L L' = K^-1."""
+        """For each class, L with L L' = K^-1."""
         parts = np.split(self.values, np.cumsum(self.sizes**2)[:-1])
         return [np.linalg.cholesky(part.reshape(n, n)) for part, n in zip(parts, self.sizes, strict=True)]
 

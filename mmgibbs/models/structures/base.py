@@ -62,7 +62,7 @@ class StructureForm(NamedTuple):
 
     @property
     def is_full(self) -> bool:
-        """Whether all elements are free, so that every other structure is nested in this one."""
+        """True if all elements are free, so that every other structure is nested in this one."""
         return self.kind == FULL
 
     @property

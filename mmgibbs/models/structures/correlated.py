@@ -33,7 +33,10 @@ MAX_LOGIT = 11.5  # of the share of its range that REML gives to rho: a hundred 
 
 @dataclass(frozen=True)
 class Correlated(Structure):
-    """One correlation: phi = (log sd of each component or of all, x), rho = low + (high - low) / (1 + exp(-x))."""
+    """A structure with one correlation.
+
+    phi = (log sd of each component or of all, x), rho = low + (high - low) / (1 + exp(-x)).
+    """
 
     k: int
     equal: bool
@@ -147,7 +150,7 @@ class Correlated(Structure):
 
 @dataclass(frozen=True)
 class CompoundSymmetry(Correlated):
-    """All pairs of components have the same correlation."""
+    """Structure in which all pairs of components have the same correlation."""
 
     kind: ClassVar[str] = "compound_symmetry"
     meaning: ClassVar[str] = "one correlation"

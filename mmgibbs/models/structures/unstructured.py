@@ -78,7 +78,7 @@ class Unstructured(Structure):
 
 
 class Diagonal(Structure):
-    """No covariances between components. It has no object of its own: each component is `Unstructured`."""
+    """Structure without covariances. It has no object of its own: each component is `Unstructured`."""
 
     kind: ClassVar[str] = "diagonal"
     meaning: ClassVar[str] = "no covariances between components"
