@@ -40,7 +40,7 @@ class Arena:
         return name in self._buffers
 
     def address(self, name: str) -> int:
-        """Where a buffer lies, for structures that kernels take by value."""
+        """Return the address of a buffer, for structures that kernels take by value."""
         return self.queue.address(self._buffers[name])
 
 

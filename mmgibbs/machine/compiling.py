@@ -13,7 +13,7 @@ DELAY_SECONDS = 2.0
 
 
 def compiling_message(fitted: str = "run") -> str:
-    """What is said once: the first `run` or `fit` compiles kernels."""
+    """Return the message, shown once, that the first `run` or `fit` compiles kernels."""
     if kernel_store().is_lasting:
         return (
             f"compiling kernels: the first {fitted} after an install or an upgrade takes up to a minute longer; later "
@@ -27,8 +27,10 @@ def compiling_message(fitted: str = "run") -> str:
 
 @contextmanager
 def announce_compiling(tell: Callable[[str], None]) -> Iterator[None]:
-    """Within the block tell(message) is called once, after DELAY_SECONDS, if a kernel has been compiled by then or is
-    later. Kernels that are kept are read, which is quick and not told."""
+    """Call tell(message) once within the block if a kernel is compiled.
+
+    It is called after DELAY_SECONDS, or later. Kernels that are kept are read, which is quick and not told.
+    """
     store, ended = kernel_store(), threading.Event()
     before = store.n_compiled
 
@@ -48,7 +50,7 @@ def announce_compiling(tell: Callable[[str], None]) -> Iterator[None]:
 
 
 def is_interactive() -> bool:
-    """Whether this is a session at a prompt or in a notebook, not a script."""
+    """Check whether this is a session at a prompt or in a notebook, not a script."""
     return hasattr(sys, "ps1")
 
 

@@ -197,7 +197,7 @@ class Device:
             array.data.memset_async(byte, array.nbytes, stream)
 
     def address(self, array: DeviceArray) -> int:
-        """Where an array lies, for structures that kernels take by value."""
+        """Return the address of an array, for structures that kernels take by value."""
         return int(array.data.ptr)
 
     def release(self) -> None:
@@ -299,8 +299,9 @@ class Device:
         return {name: module.get_function(name) for name in names}
 
     def graph(self, work: Callable[[], object], stream: Any) -> Callable[[], None]:
-        """What `work()` queues on the stream, kernels that have run before, as a function that queues it again at
-        once.
+        """Capture what `work()` queues on the stream and return a function that queues it again at once.
+
+        Its kernels must have run before.
         """
         with stream:
             stream.begin_capture()

@@ -44,7 +44,7 @@ class GpuQueue:
         return buffer
 
     def fill(self, buffer: DeviceArray, byte: int) -> None:
-        """Every byte of a buffer."""
+        """Set every byte of a buffer."""
         self.device.fill(buffer, byte, self.stream)
 
     def write(self, buffer: DeviceArray, array: np.ndarray) -> None:
@@ -114,7 +114,7 @@ class GpuQueue:
         return self.device.seconds(work, self.stream)
 
     def synchronize(self) -> None:
-        """Until all that was asked for is done."""
+        """Wait until all queued work is done."""
         self.stream.synchronize()
         self._staged = 0
 

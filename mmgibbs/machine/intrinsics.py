@@ -80,7 +80,7 @@ def stack_array(typingctx, shape):
 
 @intrinsic
 def positions_on_stack(typingctx, shape):
-    """The same of uint64."""
+    """Allocate an array of uint64 on the stack."""
     return _array_on_stack(shape, types.uint64)
 
 
@@ -380,7 +380,7 @@ def _decoders(
     values: _Array,
     k: int,
 ) -> list[_Packed | _Dense]:
-    """Those of the k rows rows[at] .. rows[at + k - 1]."""
+    """Make the decoders of the k rows rows[at] .. rows[at + k - 1]."""
     kind = _Packed if genotypes.dtype == types.uint32 else _Dense
     places = [builder.load(rows.at(builder.add(at, _I64(i)))) for i in range(k)]
     return [kind(context, builder, genotypes, row, values.at(row, _I64(0))) for row in places]

@@ -48,7 +48,7 @@ def peak_bytes() -> int:
 
 
 def fits_into_free(needed: int) -> bool:
-    """Whether so many bytes are free; true where nobody knows."""
+    """Check whether so many bytes are free; true where this is unknown."""
     free = free_bytes()
     return free is None or needed <= free
 
@@ -65,7 +65,7 @@ def _shown(n: int) -> str:
 
 
 def _free_on_machine() -> int | None:
-    """As Linux says; elsewhere as psutil does, where it is installed."""
+    """Return the free memory by Linux; elsewhere by psutil, where it is installed."""
     known = _numbers(Path("/proc/meminfo"), 1024).get("MemAvailable")
     if known is not None:
         return known
@@ -77,7 +77,10 @@ def _free_on_machine() -> int | None:
 
 
 def _free_in_groups() -> Iterator[int]:
-    """Of the limits on this process's group, those that can be seen: a container may show its group at its root."""
+    """Yield the free memory within the limits of this process's groups.
+
+    Those are the limits that can be seen: a container may show its group at its root.
+    """
     try:
         lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -25,7 +25,7 @@ MAX_RECORD_BYTES = 1_000_000_000
 
 @dataclass(frozen=True)
 class OutputKind:
-    """What a command writes into a folder.
+    """A kind of output that a command writes into a folder.
 
     files: every name that it may write; record: the one of them that lists what was written. what: that these are, such
     as 'an association'. working: names that it uses while it works. is_alone: the folder must hold nothing else.
@@ -197,7 +197,7 @@ def _name_option(place: str) -> str:
 
 
 def begins_with(path: Path, marks: Collection[bytes], n_bytes: int = 4096) -> bool:
-    """Whether one of the marks is among the first bytes of a file."""
+    """Check whether one of the marks is among the first bytes of a file."""
     try:
         with open(path, "rb") as file:
             head = file.read(n_bytes)
@@ -207,17 +207,17 @@ def begins_with(path: Path, marks: Collection[bytes], n_bytes: int = 4096) -> bo
 
 
 def page_mark(kind: str) -> str:
-    """What a page says of itself in its head: that the program wrote it, and what it is of."""
+    """Return the mark in the head of a page: that the program wrote it, and its kind."""
     return f'<meta name="generator" content="mmgibbs {kind}">'
 
 
 def is_page(path: Path, kind: str) -> bool:
-    """Whether a file is a page of this kind that the program wrote."""
+    """Check whether a file is a page of this kind that the program wrote."""
     return begins_with(path, (page_mark(kind).encode(),))
 
 
 def list_paths(value: object) -> Iterator[Path]:
-    """Every absolute path within nested mappings and lists, such as the analysis in run.json."""
+    """List every absolute path within nested mappings and lists, such as the analysis in run.json."""
     if isinstance(value, Mapping):
         for inner in value.values():
             yield from list_paths(inner)
@@ -229,13 +229,13 @@ def list_paths(value: object) -> Iterator[Path]:
 
 
 def list_run_inputs(directory: Path, record: Mapping[str, Any]) -> list[Path]:
-    """What is read with a finished run: the files of its folder, and those that its analysis names."""
+    """List the inputs of a finished run: the files of its folder, and those that its analysis names."""
     files = [name for name in record.get(FILES, ()) if isinstance(name, str)]
     return [*(directory / name for name in ("run.json", "run.log", *files)), *list_paths(record.get("analysis", {}))]
 
 
 def is_same_file(a: Path, b: Path) -> bool:
-    """Whether two paths are one file, also by links and other spellings."""
+    """Check whether two paths are one file, also by links and other spellings."""
     try:
         return a.samefile(b)
     except OSError:
@@ -249,7 +249,7 @@ def name_some(names: Collection[str]) -> str:
 
 
 def _name_input(source: object) -> tuple[str, Path | None]:
-    """What an input is, and its path; None for a table in memory, and for nothing."""
+    """Name an input and return its path; None for a table in memory, and for nothing."""
     what, path = source if isinstance(source, tuple) else ("one of the files that are read", source)
     return what, Path(path) if isinstance(path, (str, os.PathLike)) and str(path) else None
 

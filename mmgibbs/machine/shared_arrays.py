@@ -25,5 +25,5 @@ class SharedArrays:
         return self._arrays[name]
 
     def wait(self) -> None:
-        """Until what was uploaded is on the device."""
+        """Wait until the uploads are on the device."""
         self._queue.synchronize()

@@ -24,7 +24,7 @@ def is_heard(number: int) -> bool:
 
 
 class StopSignals:
-    """Within the block the first of these signals calls `ask` and is kept in `signal`; a second one ends the program.
+    """Call `ask` within the block at the first of these signals, kept in `signal`; a second one ends the program.
 
     Python gives signals to the main thread alone. In another thread the block hears of a signal from the block that the
     main thread is in, also of one that came before; where the main thread is in none, nothing changes.
@@ -70,7 +70,7 @@ class StopSignals:
 
 @contextmanager
 def end_like_ctrl_c() -> Iterator[None]:
-    """Within the block SIGTERM and SIGHUP unwind the program as Ctrl-C does; StopSignals aside."""
+    """Unwind the program at SIGTERM and SIGHUP within the block as Ctrl-C does; StopSignals aside."""
 
     def stop(number: int, frame: FrameType | None) -> NoReturn:
         raise Stopped(number, "stopped")

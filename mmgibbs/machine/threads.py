@@ -31,8 +31,9 @@ def cores() -> int:
 
 
 def equal_ranges(work: np.ndarray, most: int, first: int = 0) -> list[tuple[int, int]]:
-    """At most `most` ranges (a, b), b excluded, of consecutive parts first, first + 1, ... with about equal work; none
-    is empty.
+    """Divide consecutive parts into at most `most` ranges (a, b) of about equal work, b excluded.
+
+    Parts are numbered first, first + 1, ...; none of the ranges is empty.
 
     work: (parts,), above 0: what each part costs, in any unit. A part is never cut.
     """

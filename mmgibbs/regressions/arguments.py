@@ -15,7 +15,7 @@ MOST_CHAINS = 10_000
 
 
 class Sampling(Protocol):
-    """What every estimator needs to know of its chains."""
+    """Settings of the chains that every estimator has."""
 
     chains: int
     burn_in: int

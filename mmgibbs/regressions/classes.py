@@ -85,7 +85,7 @@ def _counts(y: np.ndarray, name: str) -> tuple[np.ndarray, list[Any]]:
 
 
 def _sorted(labels: set) -> list:
-    """In their own order where they have one, else by type and text."""
+    """Sort labels in their own order where they have one, else by type and text."""
     try:
         return sorted(labels)
     except TypeError:

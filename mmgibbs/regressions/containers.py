@@ -59,7 +59,7 @@ def read_array(values: npt.ArrayLike | Frame, name: str, needed: str = "one valu
 
 
 def find_doubtful_labels(values: np.ndarray) -> list[str]:
-    """What to say of labels (n,) that are texts of missing values, or one label in several spellings."""
+    """Describe labels (n,) that are texts of missing values, or one label in several spellings."""
     if values.ndim != 1 or values.dtype.kind not in "UO":
         return []
     counts = Counter(label for label in values.tolist() if isinstance(label, str))
@@ -112,7 +112,7 @@ def get_index(values: object) -> Any:
 
 
 def with_masks(values: Any) -> Any:
-    """Of a list with masked rows or values: a masked array; np.asarray would drop the masks."""
+    """Return a list with masked rows or values as a masked array; np.asarray would drop the masks."""
     if isinstance(values, (list, tuple)) and any(isinstance(value, np.ma.MaskedArray) for value in values):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a masked value that is also written as nan
@@ -190,7 +190,7 @@ def _numbers_of_objects(array: np.ndarray) -> np.ndarray:
 
 
 def is_missing(value: object) -> bool:
-    """None, NaN, NaT, pandas' NA, a masked value: what is not equal to itself, or cannot say whether it is."""
+    """Check for None, NaN, NaT, pandas' NA, a masked value: not equal to itself, or unable to compare."""
     if value is None or value is np.ma.masked:
         return True
     try:
@@ -235,7 +235,7 @@ def to_floats(values: np.ndarray) -> tuple[np.ndarray, tuple[int, ...] | None]:
 
 
 def is_number(value: object) -> bool:
-    """Whether it can be a float64: a list of one number makes an array, and a date its count of nanoseconds."""
+    """Check whether a value can be a float64; a list of one number would make an array, a date a count of nanoseconds."""
     if isinstance(value, (np.datetime64, np.timedelta64)):
         return False
     try:

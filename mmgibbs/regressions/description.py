@@ -26,7 +26,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Description:
-    """What run.json holds of it under `described`."""
+    """Description of a regression, stored in run.json under `described`."""
 
     model: str  # a sentence that says what is regressed on what, and how
     equations: tuple[str, ...]  # of the records given the coefficients
@@ -35,7 +35,7 @@ class Description:
 
 
 def predictors_words(X: Predictors, scaled: str = "divided by its standard deviation") -> str:
-    """What z is, and on which scale priors and coefficients are; scaled: what is done where X is standardised."""
+    """Describe z, and the scale of priors and coefficients; scaled: what is done where X is standardised."""
     count = f"the {X.p:,} predictors" if X.p > 1 else "the predictor"
     done = ["centred"] if X.origin.any() else []
     done += [scaled] if (X.scale != 1).any() else []
@@ -76,7 +76,7 @@ def log_odds(columns: Columns, classes: Sequence[Any]) -> str:
 
 
 def reference_words(classes: Sequence[Any]) -> str:
-    """Which class is the reference, and what the coefficients of the others mean."""
+    """Describe the reference class, and what the coefficients of the others mean."""
     legend = "k stands for each other class" if len(classes) > 2 else "k stands for the other class"
     return (
         f"The reference (baseline) class is {label(classes[-1])}, whose coefficients are 0; {legend}, "

@@ -14,7 +14,7 @@ from mmgibbs.regressions.protocol import DeviceSampler, Keys, RegressionDraws, S
 
 
 def has_device_kernels(sampler: Sampler) -> TypeGuard[DeviceSampler]:
-    """Whether a GPU runs kernels of this sampler; array operations otherwise."""
+    """Check whether a GPU runs kernels of this sampler; array operations otherwise."""
     return isinstance(sampler, DeviceSampler) and sampler.has_kernels
 
 

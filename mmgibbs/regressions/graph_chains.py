@@ -115,7 +115,7 @@ class DeviceGraphChains(ABC):
         """Count additions and multiplications of a sweep: those of products and factors, no draws."""
 
     def _list_memory(self) -> tuple[Constants, Buffers]:
-        """What the arena holds: data, state, ring, factors and what else the kernels need."""
+        """List the buffers of the arena: data, state, ring, factors and the further arrays of the kernels."""
         C = len(self.keys)
         slots = (count_slots(8 * self.slot_values), self.slot_values)
         buffers: Buffers = {**as_doubles(self.shapes), **self.list_buffers(), "slots": (slots, np.float64)}

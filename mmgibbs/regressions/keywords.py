@@ -37,7 +37,7 @@ class Keywords:
             return super().__new__(cls)
 
         def __getattr__(self, name: str) -> Any:
-            """Of a name that is not there: before `fit`, what it leaves is missed by name."""
+            """Explain a missing name: before `fit`, what `fit` sets is missed by name."""
             cls = type(self)
             computed = getattr(cls, name, None)
             if isinstance(computed, property):

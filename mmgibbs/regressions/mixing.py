@@ -57,8 +57,9 @@ def describe_doubtful_draws(
 
 
 def _elements(values: np.ndarray, numbers: int | np.ndarray) -> np.ndarray:
-    """Those of these numbers, (chains, draws) or (chains, draws, numbers). Draws of classes are not contiguous, so that
-    values.reshape(chains, draws, parameters) would copy them all.
+    """Select the elements with these numbers, (chains, draws) or (chains, draws, numbers).
+
+    Draws of classes are not contiguous, so that values.reshape(chains, draws, parameters) would copy them all.
     """
     if values.ndim == 2:
         return values if np.ndim(numbers) == 0 else values[:, :, None]

@@ -27,24 +27,24 @@ Options = TypeVar("Options", bound=OptionsClass)
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """What an option that was "auto" is set to."""
+    """The value that an option given as "auto" is set to."""
 
     value: Any
     why: str  # "poisson: ...", without the option's name or its value
 
 
 def read_choices(sampler: object) -> dict[str, Choice]:
-    """What a sampler chose (`choices`, see protocol.Sampler); empty where it has nothing to choose."""
+    """Return the choices of a sampler (`choices`, see protocol.Sampler); empty where it has nothing to choose."""
     return dict(getattr(sampler, "choices", {}))
 
 
 def options_in_use(options: OptionsClass, choices: Mapping[str, Choice]) -> dict[str, Any]:
-    """Every option by name, in place of what was "auto" the value that was chosen."""
+    """Return every option by name, "auto" replaced by the value that was chosen."""
     return vars(options) | {name: choice.value for name, choice in choices.items()}
 
 
 def words_of_choices(choices: Mapping[str, Choice]) -> list[str]:
-    """One line for each choice: 'method polya_gamma (auto: ...)'."""
+    """Describe each choice in a line: 'method polya_gamma (auto: ...)'."""
     return [f"{name} {_as_in_yaml(choice.value)} (auto: {choice.why})" for name, choice in choices.items()]
 
 

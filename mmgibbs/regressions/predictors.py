@@ -221,7 +221,7 @@ def _as_table(X: npt.ArrayLike | Frame, names: Sequence[str] | None = None, what
 
 
 def default_names(p: int) -> tuple[str, ...]:
-    """Of the columns of a table without names."""
+    """Name the columns of a table without names."""
     return tuple(f"x{j}" for j in range(p))
 
 

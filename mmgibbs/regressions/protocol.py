@@ -37,7 +37,7 @@ State = dict[str, Array]  # name -> (C, ...); what a checkpoint holds, nothing e
 
 @dataclass(frozen=True)
 class RegressionData:
-    """What is regressed on what. `response` is as the user gave it; each plugin states what it takes."""
+    """Response and predictors of a regression. `response` is as the user gave it; each plugin states what it takes."""
 
     predictors: Predictors
     response: np.ndarray  # (n,) or (n, K)
@@ -48,7 +48,7 @@ class RegressionData:
 
 
 class Sampler(Protocol):
-    """One regression with its data, ready to run.
+    """A regression with its data, ready to run.
 
     `parameters`: name -> Parameter of everything `log` returns; `coords`: dimension -> labels.
     `start(keys)`: the state before sweep 1, drawn or set; `step(state, sweep, keys)`: the state after that sweep, the
@@ -70,7 +70,7 @@ class Sampler(Protocol):
 
 
 class SweepCounts(NamedTuple):
-    """What a device has at least to do."""
+    """Least work of a sweep on a device."""
 
     n_bytes: int  # read from its memory and written there, whatever caches hold
     n_operations: int  # additions and multiplications

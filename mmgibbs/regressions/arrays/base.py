@@ -171,7 +171,7 @@ class Host:
 
 
 def added(parts: Iterable[Array]) -> Array:
-    """Their sum, one after the other."""
+    """Add the parts, one after the other."""
     parts = iter(parts)
     total: Array = 0 + next(parts)
     for term in parts:

@@ -72,7 +72,7 @@ class _Order(NamedTuple):
 
 @cache
 def _order(tiles: int) -> _Order:
-    """Of a matrix of so many tiles in a row."""
+    """List the steps for a matrix of so many tiles in a row, in their order."""
     steps = sorted(_Step(j, k, i) for j in range(tiles) for i in range(j + 1) for k in range(i + 1))
     number = {step: n for n, step in enumerate(steps)}
     after: list[list[int]] = [[] for _ in steps]
@@ -85,7 +85,7 @@ def _order(tiles: int) -> _Order:
 
 
 class _Factor:
-    """One factorisation: the steps that are left, and those that may be taken."""
+    """A factorisation in progress: the steps that are left, and those that may be taken."""
 
     def __init__(self, A: np.ndarray):
         self.A, self.m = A, len(A)
@@ -123,7 +123,7 @@ class _Factor:
             self.changed.notify_all()
 
     def _at(self, row: int, column: int) -> c_void_p:
-        """Of a tile of U, in Fortran order."""
+        """Return the address of a tile of U, in Fortran order."""
         return c_void_p(self.A.ctypes.data + 8 * PANEL * (row + column * self.m))
 
     def take(self, step: _Step) -> None:

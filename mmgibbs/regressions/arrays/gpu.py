@@ -60,7 +60,7 @@ class Gpu:
         return {name: out[name] for name in arrays}
 
     def wait(self) -> None:
-        """Until the work that was queued is done."""
+        """Wait until the queued work is done."""
         self._device.current_stream().synchronize()
 
     def at_once(self, calls: Iterable[Callable[[], None]]) -> None:

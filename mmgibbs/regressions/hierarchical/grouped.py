@@ -99,12 +99,12 @@ def read_group_predictors(values: GroupPredictors, labels: list) -> tuple[np.nda
 
 
 def default_group_names(q: int) -> list[str]:
-    """Of the columns of group predictors without names."""
+    """Name the columns of group predictors without names."""
     return [f"z{k}" for k in range(q)]
 
 
 def _labels_of_rows(values: Any) -> list[Any] | None:
-    """What names the group of each row: the keys of a mapping, or the index of pandas where it is not 0, 1, 2, ..."""
+    """List the groups of the rows: the keys of a mapping, or the index of pandas where it is not 0, 1, 2, ..."""
     if isinstance(values, Mapping):
         return list(values)
     index = getattr(values, "index", None)

@@ -63,7 +63,7 @@ class Conditional(NamedTuple):
 
 
 class Observations(NamedTuple):
-    """What h needs where it is evaluated: the observations of one group."""
+    """Observations of one group, as h needs them where it is evaluated."""
 
     psi: np.ndarray  # (n_i,)
     block: np.ndarray  # (D, n_i) as stored
@@ -103,8 +103,7 @@ def compile_slice_step(above: Callable[..., bool]) -> Callable[..., float]:
 
     @kernel(forceinline=True)
     def slice_step(target, data, width, most_steps, sweep, level, stream, seed, chain):
-        """How far a coordinate moves: a draw d from the slice h(d) > log u, u uniform, found by stepping out and
-        shrinkage.
+        """Draw the move of a coordinate: d from the slice h(d) > log u, u uniform, found by stepping out and shrinkage.
 
         The bracket of size `width` lies uniformly about 0 and grows by floor(m v) steps to the left at most, by
         m - 1 - floor(m v) to the right, m = `most_steps`. Uniforms of the site (sweep, level, stream), two in each
@@ -144,7 +143,7 @@ slice_step = compile_slice_step(above)
 
 @kernel
 def sweep_groups(groups, poisson, Q, mean, width, most_steps, squeeze, beta, first, last, sweep, stream, seed, chain):
-    """Every coordinate of groups first ... last - 1, one after another, by a slice step; beta (G, M D) in place.
+    """Update every coordinate of groups first ... last - 1 in turn by a slice step; beta (G, M D) in place.
 
     Q (M D, M D): the prior's precision; mean, width (G, M D). Draws of coordinate a of group i: site (sweep, i, stream
     + a). Without `squeeze` every decision is an evaluation: the same chain, slower.

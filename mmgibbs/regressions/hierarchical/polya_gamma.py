@@ -71,7 +71,7 @@ def draw_normal(P, rhs, z):
 
 @kernel
 def sweep_groups(groups, Q, mean, beta, first, last, sweep, latent_stream, stream, seed, chain):
-    """All coefficients of groups first ... last - 1; beta (G, M D) in place; Q (M D, M D), mean (G, M D).
+    """Draw all coefficients of groups first ... last - 1. beta (G, M D) in place; Q (M D, M D), mean (G, M D).
 
     omega of class k: site (sweep, packed number of the observation, latent_stream + k); coefficients: (sweep, group,
     stream + k).

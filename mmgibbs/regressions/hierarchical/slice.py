@@ -172,7 +172,7 @@ def choose_method(family: str) -> Choice:
 
 
 class GroupUpdate(Protocol):
-    """One update of the coefficients of every group, beta (C, G, d), in place."""
+    """An update of the coefficients of every group, beta (C, G, d), in place."""
 
     def __call__(self, beta: Array, Q: Array, mean: Array, width: Array, sweep: int, keys: Keys) -> None: ...
 
@@ -346,7 +346,7 @@ class HierarchicalSliceSampler:
         )
 
     def _describe_population(self, columns: Sequence[str]) -> str:
-        """What the parameters of the population are, by the names of the first predictor and of the first class.
+        """Describe the parameters of the population, by the names of the first predictor and of the first class.
 
         columns: the user's names of the group predictors, whose parameters may have others (z0, z1).
         """
@@ -365,7 +365,7 @@ class HierarchicalSliceSampler:
 
 
 class HostGroupUpdate:
-    """All coefficients of all groups, chains and ranges of groups of about equal work shared out over the threads."""
+    """Update of all coefficients of all groups; chains and ranges of groups of about equal work share the threads."""
 
     def __init__(self, groups: Groups, options: HierarchicalSliceOptions, arrays: Arrays):
         self.groups, self.options, self.arrays = groups, options, arrays

@@ -81,7 +81,7 @@ class CoefficientsByGram:
 
 
 class CoefficientsByRowGram:
-    """For n < p. Nothing of the size p x p is formed."""
+    """Draw of coefficients for n < p. Nothing of the size p x p is formed."""
 
     keep_z = True
 

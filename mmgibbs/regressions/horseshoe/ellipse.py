@@ -75,7 +75,7 @@ def probit_fit(rows: ProbitRows, b: np.ndarray | None = None) -> Fit:
 
 
 def separated(X: Predictors, positive: np.ndarray, arrays: Arrays, real: npt.DTypeLike) -> bool:
-    """Whether a plane with every row on its own side was found.
+    """Check whether a plane with every row on its own side was found.
 
     Rows of each class are looked at, four times as many while they are separated: a part that cannot be separated
     settles it for all.

@@ -34,7 +34,7 @@ LOG_WIDTH = 6.0  # bracket of the slice steps for log tau^-2 and log c^-2
 
 
 class Horseshoe:
-    """Without a slab: c^-2 = 0.
+    """Horseshoe prior without a slab: c^-2 = 0.
 
     lambda_j^-2 ~ Exp(rate 1/nu_j + tau^-2 beta_j^2 / 2),                     1/nu_j ~ Exp(rate 1 + lambda_j^-2)
     tau^-2 ~ Gamma((p + 1)/2, rate 1/xi + sum_j lambda_j^-2 beta_j^2 / 2),    1/xi ~ Exp(rate 1/t^2 + tau^-2)
@@ -59,7 +59,7 @@ class Horseshoe:
         return self.arrays.xp.minimum(d, LARGEST_PRECISION)
 
     def draw(self, beta: Array, state: State, keys: Keys, sweep: int) -> State:
-        """All scales given beta (C, p)."""
+        """Draw all scales given beta (C, p)."""
         a, square = self.arrays, beta**2
         rate = horseshoe_rate(state["local_auxiliary"], 0.5 * state["global"][:, None] * square)
         local = self.draw_local(rate, state, keys, sweep)
@@ -90,8 +90,9 @@ class Horseshoe:
 
 
 class RegularisedHorseshoe(Horseshoe):
-    """With a slab. Its density is N(beta_j; 0, 1/d_j) whole, so sum_j log(d_j)/2 stands where (p/2) log tau^-2 and log
-    lambda_j^-1 did.
+    """Horseshoe prior with a slab.
+
+    Its density is N(beta_j; 0, 1/d_j) whole, so sum_j log(d_j)/2 stands where (p/2) log tau^-2 and log lambda_j^-1 did.
     """
 
     def __init__(self, p: int, global_scale: float, slab_scale: float, slab_df: float, arrays: Arrays):

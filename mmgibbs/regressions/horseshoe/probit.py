@@ -77,7 +77,7 @@ class HorseshoeProbitOptions:
 
 
 class HorseshoeProbitModel:
-    """Two classes, sparse coefficients: the plugin."""
+    """Plugin for two classes and sparse coefficients."""
 
     name = "horseshoe_probit"
     standardise = True
@@ -147,7 +147,7 @@ class HorseshoeProbitSampler:
         self.coords = {"predictor": list(X.names), "class": list(classes)}
 
     def _read(self, positive: np.ndarray, real: npt.DTypeLike, name: str) -> None:
-        """All that is needed of the data: cross-products, and the expansion where there is a collapsed draw."""
+        """Prepare the data: cross-products, and the expansion where there is a collapsed draw."""
         X, o = self.X, self.options
         if self.p <= self.n:
             what = f"cross-products of {self.p:,} predictors"

@@ -33,7 +33,7 @@ LATENT = stream(REGRESSION_LATENT, 0)
 
 @dataclass
 class Latent:
-    """What the coefficients need of z. C chains."""
+    """Functions of z that the coefficients need. C chains."""
 
     right: Array  # (C, p + 1): Z'z of the standardised columns, then 1'z
     square: Array  # (C,): z'z
@@ -174,7 +174,7 @@ class ProbitRows:
             yield rows, self.values[rows].astype(self.real, order="C", copy=False)
 
     def _kernel_arrays(self, first: int, last: int) -> Iterator[tuple[slice, np.ndarray]]:
-        """The same as kernels take them: X of all rows at once, as it is, where it lies in memory row after row."""
+        """Yield the arrays for kernels: X of all rows at once, uncopied, where it lies in memory row after row."""
         if self.values.flags.c_contiguous and self.values.dtype.isnative:
             yield slice(first, last), np.asarray(self.values[first:last])  # no memory map
         else:

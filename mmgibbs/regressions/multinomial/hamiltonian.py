@@ -113,7 +113,7 @@ class Trajectory:
 
 
 def trajectory(target: Target, mass: Mass, start: Point, z: Array, step: Array, steps: Array) -> Trajectory:
-    """From momenta made of standard normals z (C, K, D)."""
+    """Run a trajectory from momenta made of standard normals z (C, K, D)."""
     momentum = mass.momentum(z)
     with np.errstate(over="ignore", invalid="ignore"):  # a diverging trajectory is refused by its energy
         end, last = leapfrog(target, mass.velocity, start, momentum, step, steps)
@@ -147,7 +147,7 @@ def cooler(temperature: Array) -> Array:
 
 
 def jitter(sweep: int) -> float:
-    """Where in (0, 1) trajectory `sweep` ends: the van der Corput sequence in base 2."""
+    """Return the position in (0, 1) where trajectory `sweep` ends: the van der Corput sequence in base 2."""
     bits = f"{sweep:b}"
     return sum(2.0**-i for i, bit in enumerate(reversed(bits), 1) if bit == "1")
 
@@ -182,7 +182,7 @@ class Adaptation:
         return np.exp(log_step), np.clip(steps, 1, self.most_steps).astype(np.int64)
 
     def learn(self, state: State, start: Point, now: Point, tried: Trajectory, mass: Mass, sweep: int) -> State:
-        """What is known after trajectory `sweep`, 1 the first."""
+        """Update the adaptation after trajectory `sweep`, 1 the first."""
         steps, lengths = self._step(state, tried, sweep), self._length(state, start, tried, mass, sweep)
         return steps | lengths | self._moments(state, now, sweep)
 

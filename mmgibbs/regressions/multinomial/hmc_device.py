@@ -76,7 +76,7 @@ class MultinomialHMCChains(DeviceGraphChains):
         self.passes = self._passes_of_step()
 
     def _passes_of_step(self) -> dict[str, float]:
-        """What `softmax_rows`, `kick` and `drift` read and write."""
+        """Count the passes of `softmax_rows`, `kick` and `drift` over each array."""
         changed = ("sums", "momentum", "tried")  # read and written
         once = ["values", "trials", "totals", "tried_gradient", "slopes", "inverse_S", "inverse_A", "velocity"]
         once.append("variance" if self.learns_masses else "inverse")

@@ -296,7 +296,7 @@ class HostRows:
 
 
 class DeviceRows(HostRows):
-    """The same passes in array operations: logits of all rows, their omega, then the products."""
+    """Passes over the rows in array operations: logits of all rows, their omega, then the products."""
 
     def __init__(self, X: Predictors, response: np.ndarray, intercept: bool, arrays: Arrays, real: npt.DTypeLike):
         super().__init__(X, response, intercept, arrays, real)

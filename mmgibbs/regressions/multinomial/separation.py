@@ -72,7 +72,7 @@ def refuse_improper(
 
 
 def explain_unseen_class(seen: np.ndarray, name: str, classes: Sequence[Any] | None) -> str:
-    """What to say where flat intercepts alone leave no posterior: some class was never seen."""
+    """Explain that flat intercepts leave no posterior where some class was never seen."""
     unused = np.flatnonzero(~seen.any(axis=0)).tolist()
     labels = [f"{k + 1}" if classes is None or classes[k] == k else f"{k + 1} ({classes[k]})" for k in unused]
     which = f"class {labels[0]} has" if len(labels) == 1 else f"classes {', '.join(labels)} have"
