@@ -235,7 +235,10 @@ def to_floats(values: np.ndarray) -> tuple[np.ndarray, tuple[int, ...] | None]:
 
 
 def is_number(value: object) -> bool:
-    """Check whether a value can be a float64; a list of one number would make an array, a date a count of nanoseconds."""
+    """Check whether a value can be a float64.
+
+    A list of one number would make an array, and a date a count of nanoseconds.
+    """
     if isinstance(value, (np.datetime64, np.timedelta64)):
         return False
     try:

@@ -30,7 +30,7 @@ from mmgibbs.report.html_tables import (
 
 
 def breeding_values(run: Finished, figures: plots.Figures, top: int) -> list[dict]:
-    """Per component with a relationship: figures, and tables of the `top` highest and lowest levels."""
+    """Prepare figures, and tables of the `top` highest and lowest levels, for each component with a relationship."""
     related = run.related
     years = _years(run)
     several = len(related) > 1
@@ -115,7 +115,10 @@ def _figures(
 
 
 def _percentiles_by_year(frame: pl.DataFrame) -> pl.DataFrame:
-    """Per birth year 10, 50 and 90 % points of mean and reliability, and the average; no rows without years."""
+    """Compute for each birth year 10, 50 and 90 % points of mean and reliability, and the average.
+
+    No rows without years.
+    """
     if "year" not in frame.columns:
         frame = frame.clear().with_columns(year=pl.lit(None, pl.Int64))
     points = [
@@ -270,7 +273,7 @@ def _first(frame: pl.DataFrame, top: int, descending: bool) -> pl.DataFrame:
 
 
 def unrelated_effect_rows(run: Finished) -> Table | None:
-    """One row per component without relationships: how far its levels spread, and how reliable they are."""
+    """Make a row for each component without relationships: the spread of its levels, and their reliability."""
     rows = []
     for term, effect, trait in run.components:
         if term in run.related:

@@ -55,7 +55,7 @@ def write_comparison(directories: Sequence[str | os.PathLike], output: str | os.
 
 
 def comparison(runs: Sequence[Finished], top: int = 20) -> dict:
-    """What the template shows."""
+    """Prepare the values that the template shows."""
     above = drop_mirrored(runs[0].summary)  # in the order of the first run for all, so that they share what is left
     runs = [replace(run, summary=run.summary.filter(~pl.col("parameter").is_in(above))) for run in runs]
     figures, names = plots.Figures(), run_names(runs)
@@ -174,7 +174,7 @@ def _with_intervals(rows: dict[str, dict]) -> dict[str, dict]:
 
 
 def interval_words(drawn: Sequence[bool]) -> str:
-    """What the bars of the figures are."""
+    """Describe the bars of the figures."""
     of_draws = "posterior means with 95 % highest-density intervals"
     of_estimates = "estimates by REML with 1.96 standard errors on either side"
     said = " and ".join([of_draws] * any(drawn) + [of_estimates] * (not all(drawn)))
@@ -182,7 +182,7 @@ def interval_words(drawn: Sequence[bool]) -> str:
 
 
 def columns_words(drawn: Sequence[bool]) -> str:
-    """What the columns with a short head are, for those who cannot point at it: standard errors, and differences."""
+    """Describe the columns with a short head (standard errors, and differences), for those who cannot point at it."""
     error = "SE: standard error, from the average information matrix of REML (how sharply the likelihood falls). "
     label, column_help = difference_column(drawn)
     return f"{error * (not all(drawn))}{label}: {column_help}."
@@ -234,8 +234,9 @@ def parameter_figures(runs: Sequence[Finished], figures: plots.Figures) -> list[
 
 
 def likelihood_ratio_tests(runs: Sequence[Finished], names: Sequence[str]) -> dict | None:
-    """Of every two runs by REML: words for each test, then for all pairs that have none for one reason, and a table of
-    the tests; None without two such runs.
+    """Test every two runs by REML; None without two such runs.
+
+    The result has words for each test, then for all pairs that have none for one reason, and a table of the tests.
     """
     called = [f"run {i} ({name})" for i, name in enumerate(names, 1)]
     words_of_tests, tests = [], []

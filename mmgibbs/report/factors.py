@@ -14,13 +14,13 @@ from mmgibbs.results.tables import was_drawn
 
 
 def is_of_factors(parameter: str) -> bool:
-    """Whether a parameter stands in these tables, and so not in those of other parameters."""
+    """Check whether a parameter is in these tables, and so not in those of other parameters."""
     kind, _, rest = parameter.partition("[")
     return bool(rest) and kind.endswith((".loading", ".specific", ".explained", ".factors"))
 
 
 def factor_tables(summary: pl.DataFrame) -> list[Table]:
-    """In the order of the summary."""
+    """Make the tables of factors in the order of the summary."""
     values = {name: (mean, sd) for name, mean, sd in summary.select("parameter", "mean", "sd").iter_rows()}
     drawn = was_drawn(summary)
     return [
@@ -73,7 +73,7 @@ LABELLED = 5  # best levels, in the picture
 
 
 def performance_section(run: Finished, figures: plots.Figures, top: int) -> list[dict[str, Any]]:
-    """One item for each term with factors; top: rows of a table."""
+    """Make an item for each term with factors; top: rows of a table."""
     if run.factor_scores is None:
         return []
     terms = run.factor_scores.partition_by("term", maintain_order=True)

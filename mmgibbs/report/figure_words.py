@@ -11,7 +11,10 @@ LOW_CORRELATION = 0.1  # between draws: from here on they are taken as independe
 
 
 def chosen_words(total: int, worst: int, heritabilities: int) -> str:
-    """Which of `total` parameters have figures: the `worst` by mixing, then so many heritabilities that mix better."""
+    """Describe which of `total` parameters have figures.
+
+    These are the `worst` by mixing, then so many heritabilities that mix better.
+    """
     if worst == total:
         return f"{ORDER}."
     better = {0: "", 1: ", and after them 1 heritability that mixes better"}.get(

@@ -47,7 +47,7 @@ def smaller_ess(row: dict) -> tuple[str, float] | None:
 
 
 def excess(row: dict) -> float:
-    """How far a row of the summary is beyond what `attention` allows: above 1 where it is, 0 where nothing is known.
+    """Measure how far a row of the summary exceeds `attention`: above 1 where it does, 0 where this is unknown.
 
     The larger of (R-hat - 1) / (RHAT - 1) and ESS / the smaller effective sample size.
     """
@@ -65,7 +65,7 @@ def diagnosis(row: dict) -> str:
 
 
 def warnings(run: Finished) -> list[Finding]:
-    """In the order of their weight: chains apart, few effective draws, the posterior itself, breeding values."""
+    """List the warnings by importance: chains apart, few effective draws, the posterior itself, breeding values."""
     of_data = (Finding("Model and data", text) for text in run.record.get("warnings", ()))
     return [*chain_findings(run.summary, run.record), *of_data, *_levels(run)]
 
@@ -79,7 +79,7 @@ def said_at_the_end(summary: pl.DataFrame, record: Mapping) -> list[str]:
 
 
 def remarks(run: Finished) -> list[Finding]:
-    """No mistakes, but what the results depend on: decisions on the data and the model, and what draws allow."""
+    """List remarks that are no mistakes, but that results depend on: decisions on data and model, and limits of draws."""
     out, notes = [], run.record.get("notes", ())
     left_out = run.record.get("data", {}).get("records", {}).get("left_out", {})
     for reason, n in left_out.items():
@@ -137,7 +137,7 @@ def chain_findings(summary: pl.DataFrame, record: Mapping) -> list[Finding]:
 
 
 def _few_draws_text(of_bulk: int, of_all: int) -> str:
-    """What few effective draws leave uncertain; of_bulk: of how many parameters they are those of the mean."""
+    """Describe what few effective draws leave uncertain; of_bulk: the number of parameters whose mean is concerned."""
     if of_bulk == of_all:
         return "The means have a large Monte Carlo error and the intervals are rough."
     if of_bulk == 0:
@@ -150,7 +150,7 @@ def _few_draws_text(of_bulk: int, of_all: int) -> str:
 
 
 def reliability_findings(counted_as: Mapping | None, record: Mapping) -> Finding | None:
-    """Of the counts of results/tables.py; None where none is shown as negative."""
+    """Describe negative reliabilities by the counts of results/tables.py; None where none is shown as negative."""
     if not counted_as:
         return None
     negative, of = counted_as["negative"], counted_as["of"]
@@ -163,7 +163,7 @@ def reliability_findings(counted_as: Mapping | None, record: Mapping) -> Finding
 
 
 def _negative_text(record: Mapping) -> str:
-    """What may make the posterior SD of a value larger than the SD of its effect."""
+    """Explain what may make the posterior SD of a value larger than the SD of its effect."""
     groups_section = record.get("analysis", {}).get("data", {}).get("groups") or {}
     # metafounders and random groups have a variance, which is in the SD of the values
     in_variance = groups_section.get("effect") in ("metafounders", "random")
@@ -183,7 +183,7 @@ def _negative_text(record: Mapping) -> str:
 
 
 def uncertainty_name(record: Mapping) -> str:
-    """What the uncertainty of a value is called."""
+    """Name the uncertainty of a value."""
     return "standard error" if _is_solved(record) else "posterior SD"
 
 

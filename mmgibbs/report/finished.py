@@ -36,7 +36,7 @@ class Trend:
 
 @dataclass(frozen=True)
 class Finished:
-    """What a run left behind."""
+    """Results of a run, as read from its folder."""
 
     directory: Path
     record: dict[str, Any]  # run.json
@@ -97,8 +97,9 @@ class Finished:
         return self.record.get("method") in ("blup", "reml")
 
     def value_name(self, term: str, effect: str, trait: str) -> str:
-        """What a level of a related component has: a breeding value, its polygenic part, or, by random regression,
-        a coefficient of its curve.
+        """Name the value of a level of a related component.
+
+        It is a breeding value, its polygenic part, or, by random regression, a coefficient of its curve.
         """
         curves = self.record.get("analysis", {}).get("model", {}).get("random", {}).get(term, {}).get("effects") or {}
         of = curves.get(effect.rpartition(".")[0]) or {}  # 'rr' of rr.0

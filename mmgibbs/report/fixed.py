@@ -32,7 +32,7 @@ LEAST_SHARE = 0.25  # of the scale that is left to the intervals where 0 is draw
 
 
 def fixed_effects(run: Finished) -> list[Table]:
-    """One table per fixed effect, and one per term for its unknown-parent groups, in the order of the solutions."""
+    """Make a table for each fixed effect and for the unknown-parent groups of each term, in order of solutions."""
     out = []
     for of_groups, term, frame in _shown(run):
         caption = f"{term}: unknown-parent groups" if of_groups else term
@@ -50,7 +50,7 @@ def fixed_title(run: Finished) -> str:
 
 
 def fixed_scale_words(run: Finished) -> str:
-    """On which scale these solutions are, where it is not that of the records of every trait in the tables."""
+    """Describe the scale of these solutions, where it is not that of the records of every trait in the tables."""
     traits = run.record.get("analysis", {}).get("traits", {})
     shown = {trait for *_, frame in _shown(run) for trait in frame["trait"].unique()}
     return method_words.solutions_scale_words({name: spec for name, spec in traits.items() if name in shown})
@@ -73,7 +73,7 @@ def _groups_effect(record: Mapping) -> str:
 
 
 def _groups_words(record: Mapping, term: str) -> str:
-    """What the unknown-parent groups of a term are in its model; '' where they are fixed effects."""
+    """Describe the unknown-parent groups of a term in its model; '' where they are fixed effects."""
     return {
         "random": f"Random effects, with the variances of {term}.",
         "metafounders": f"Base populations (metafounders): random effects with the variances of {term} and with "
@@ -174,7 +174,7 @@ def _bars(
 def bar_scale(
     lows: Sequence[float | None], highs: Sequence[float | None], held: bool = False
 ) -> tuple[float, float] | None:
-    """From the lowest to the highest end; None without intervals.
+    """Find the scale from the lowest to the highest end; None without intervals.
 
     A few intervals that are much wider than the others, as of levels with next to no records, do not set it: beside
     them the others would be dots. 0 is drawn in where a single interval would fill its bar, and where a level is held

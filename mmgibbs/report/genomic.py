@@ -66,7 +66,7 @@ class _Term(NamedTuple):
 
 
 def genomic_section(run: Finished, figures: plots.Figures, top: int) -> dict | None:
-    """None for a run without SNP effects, or whose solutions are gone."""
+    """Make the section of SNP effects; None for a run without them, or whose solutions are gone."""
     terms = run.record.get("analysis", {}).get("model", {}).get("markers") or {}
     if run.markers is None or run.solutions is None or not terms:
         return None
@@ -118,7 +118,7 @@ def _item(run: Finished, of: _Term, figures: plots.Figures, top: int) -> dict:
 
 
 def concatenate_positions(frame: pl.DataFrame, place: str = "position") -> pl.DataFrame:
-    """With `at`, places of chromosomes one after another, else numbers, and `chromosome_number`, from 0."""
+    """Add `at`, positions with chromosomes one after another, else numbers, and `chromosome_number`, from 0."""
     frame = frame.with_row_index("row")
     number = pl.col("chromosome").cast(pl.Float64, strict=False)
     frame = frame.sort(number, "chromosome", place, "row", nulls_last=True, maintain_order=True)
@@ -348,7 +348,7 @@ def _chromosome_table(chromosomes: pl.DataFrame, of: _Term, draws: int | None) -
 
 
 def quality_table(counted_: dict) -> Table | None:
-    """What quality control left out, and why."""
+    """Make the table of what quality control left out, and why."""
     if not {"read", "dropped", "kept"} <= set(counted_):
         return None
     rows = [("read", counted_["read"])]

@@ -10,7 +10,7 @@ from mmgibbs.report.html_tables import Column, Table, counted, figure, number
 
 
 def genotyped_section(run: Finished, figures: plots.Figures) -> dict | None:
-    """None for a run without relationships from genotypes."""
+    """Make the section of genotyped animals; None for a run without relationships from genotypes."""
     kinds = {term: kind for term, kind in run.relationships.items() if "inverse_error" in kind}
     if not kinds:
         return None

@@ -86,7 +86,7 @@ def make_table(caption: str, columns: Sequence[FilledColumn], *sentences: str) -
 
 
 def describe_shown_rows(shown: int, total: int, file: str, noun: str = "") -> str:
-    """How many rows of a longer table are shown, and which file has all; '' where all are shown."""
+    """Describe how many rows of a longer table are shown, and which file has all; '' where all are shown."""
     return f"{shown:,} of {total:,}{noun and f' {noun}'}; {file} has all of them." if shown < total else ""
 
 
@@ -96,7 +96,7 @@ def describe_first(shown: int, total: int, noun: str, file: str) -> str:
 
 
 def drop_empty_columns(table: Table) -> Table:
-    """Without the columns that are empty in every row."""
+    """Drop the columns that are empty in every row."""
     is_empty = lambda cell: cell is None or (isinstance(cell, Number) and cell.value is None)
     kept = [c for c in range(len(table.columns)) if not all(is_empty(row[c]) for row in table.rows)]
     rows = [[row[c] for c in kept] for row in table.rows]
@@ -108,7 +108,7 @@ def known(value: float | None) -> TypeGuard[float]:
 
 
 def as_number(value: object) -> float | None:
-    """What Polars makes of a column of numbers (its mean, median, ...), which may have none."""
+    """Return what Polars makes of a column of numbers (its mean, median, ...); None where there are none."""
     return value if isinstance(value, (int, float)) else None
 
 
@@ -182,7 +182,7 @@ def note_if_marked(column: Sequence[Cell], note: str) -> str:
 
 
 def interval_range(lows: Collection[float | None], highs: Collection[float | None]) -> tuple[float, float]:
-    """From the lowest low to the highest high; (0, 0) where there is no interval."""
+    """Find the range from the lowest low to the highest high; (0, 0) where there is no interval."""
     ends = [v for v in (*lows, *highs) if known(v)]
     return min(ends, default=0.0), max(ends, default=0.0)
 
@@ -227,7 +227,7 @@ def bars_words(
     drawn: Sequence[Bar | None],
     places: Mapping[str, tuple[int, int]] | int,
 ) -> list[str]:
-    """What the bars of a table are drawn on; nothing without bars.
+    """Describe the scales of the bars of a table; nothing without bars.
 
     scales: what each is of ('': all) -> its ends; places: decimals that the table shows the ends with, of
     each scale (low, high) or of all.
@@ -245,7 +245,7 @@ def bars_words(
 
 
 def lines_words(drawn: Sequence[Bar | None], why: str = "") -> list[str]:
-    """What the thin line in bars and the arrows at their ends are, where there are any; why: bars go beyond."""
+    """Describe the thin line in bars and the arrows at their ends, where there are any; why: bars go beyond."""
     shown, words = [bar for bar in drawn if bar is not None], []
     if any(bar.zero is not None for bar in shown):
         words.append("The thin line is 0.")

@@ -14,8 +14,9 @@ FREQUENCIES = ("genotyped", "recorded", "half", "base")  # of alleles, that are 
 
 
 def input_files(record: Mapping[str, Any]) -> dict[str, str]:
-    """What a file is -> its name and rows; files of one kind in one text. Folders, which say where on a machine a file
-    lay, are left out.
+    """List the input files: use -> name and rows; files of one use in one text.
+
+    Folders, which say where on a machine a file lay, are left out.
     """
     uses: dict[str, list[str]] = {}
     for what, path, rows in _files(record):

@@ -34,7 +34,7 @@ NONE = ("none", "no trait")  # the state without effects; the second where a tra
 
 
 def joint_items(run: Finished, figures: plots.Figures, top: int) -> list[dict]:
-    """One for each term whose effects on several traits depend on each other, each with label, figures and tables."""
+    """Make an item with label, figures and tables for each term whose effects on several traits depend on each other."""
     items = []
     terms = run.record["analysis"]["model"]["markers"]
     every = list(run.record["analysis"]["traits"])
@@ -69,7 +69,7 @@ def _states(markers: pl.DataFrame, term: str, traits: list[str], terms: list[str
 
 
 def _correlations(summary: pl.DataFrame, term: str, traits: list[str]) -> Table:
-    """Of effects under the prior, and of breeding values as they are."""
+    """Make the table of correlations of effects under the prior, and of breeding values as they are."""
     kinds = (("effect_corr", "effects of a SNP with effects on both"), ("corr", "breeding values of the genotyped"))
     wanted = [(a, b, kind, words) for a, b in combinations(traits, 2) for kind, words in kinds]
     rows = [
@@ -125,7 +125,7 @@ def _words(state: str) -> str:
 def _top_snps(
     snps: pl.DataFrame, term: str, traits: list[str], terms: list[str], states: dict[str, str], top: int
 ) -> Table:
-    """Those most probably with effects on several traits."""
+    """List the SNPs that are most probable to have effects on several traits."""
     several = [column for state, column in states.items() if "+" in state]
     frame = snps.with_columns(several=pl.sum_horizontal(several)).sort("several", descending=True).head(top)
     chances = frame.select(several).to_numpy()

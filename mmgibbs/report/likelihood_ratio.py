@@ -48,7 +48,7 @@ class LikelihoodRatio:
 
     @property
     def degrees_of_freedom(self) -> str:
-        """Of the chi-squares that D is compared with."""
+        """Degrees of freedom of the chi-squares that D is compared with."""
         m, c = self.variances, self.covariances
         if self.most is not None:
             return f"at most {self.most}"
@@ -147,7 +147,7 @@ def _get_item(tree: Any, path: tuple[str, ...]) -> Any:
 
 
 def describe_test(test: LikelihoodRatio, small: str, large: str) -> list[str]:
-    """What was tested and found, then what the smaller model lacks, then where p is from; small, large: both models."""
+    """Describe what was tested and found, what the smaller model lacks, and the source of p; small, large: both models."""
     lines = [
         f"{small} within {large}: D = {test.statistic:.4f}, p = {p_in_words(test.p)}",
         f"the smaller model {_lacks(test)}",

@@ -16,7 +16,7 @@ MIN_SORTED = 6  # components from which similar ones are moved together
 
 
 def correlation_tables(summary: pl.DataFrame) -> list[Table]:
-    """One for each term whose components covary."""
+    """Make a table for each term whose components covary."""
     drawn = was_drawn(summary)
     return [_table(m, drawn) for m in covariance_matrices(summary) if len(m.labels) <= MAX_COMPONENTS]
 
@@ -35,7 +35,7 @@ def _table(matrix: CovarianceMatrix, drawn: bool) -> Table:
 
 
 def sorted_by_similarity(matrix: CovarianceMatrix) -> CovarianceMatrix:
-    """With components of high correlation beside each other, where there are many and all correlations are known."""
+    """Put components of high correlation beside each other, where there are many and all correlations are known."""
     k = len(matrix.labels)
     if k < MIN_SORTED or not np.isfinite(matrix.correlations).all():
         return matrix

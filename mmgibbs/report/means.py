@@ -27,7 +27,7 @@ MAX_ROWS = 40  # of a table; means.csv has all
 
 
 def means_tables(run: Finished) -> list[Table]:
-    """One table for each effect and trait in `output.means`."""
+    """Make a table for each effect and trait in `output.means`."""
     if run.means is None:
         return []
     is_drawn = run.record.get("method") == "gibbs"
@@ -58,7 +58,7 @@ def _table(frame: pl.DataFrame, facts: Mapping[str, Any], is_drawn: bool) -> Tab
 
 
 def _words(shown: int, n: int, facts: Mapping[str, Any]) -> list[str]:
-    """How many rows there are, and how exactly differences between them are known."""
+    """Describe how many rows there are, and how exactly differences between them are known."""
     parts = [f"The {shown:,} highest of {n:,} means; means.csv has all of them."] if shown < n else []
     if "sed" in facts:
         sed, t = facts["sed"], facts["freedom"]

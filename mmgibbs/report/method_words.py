@@ -19,7 +19,7 @@ def scale_words(traits: dict[str, dict]) -> str:
 
 
 def solutions_scale_words(traits: Mapping[str, dict]) -> str:
-    """On which scale solutions of these traits are, where it is not that of their records; '' where it is of all."""
+    """Describe the scale of the solutions of these traits, where it is not that of their records; '' where it is."""
     scales = {name: link_name(spec) for name, spec in traits.items()}
     if not any(scales.values()):
         return ""
@@ -31,7 +31,7 @@ def solutions_scale_words(traits: Mapping[str, dict]) -> str:
 
 
 def values_words(record: dict, reliable: bool = True, errors: bool = True, coefficients: str = "none") -> str:
-    """What breeding values, their intervals and, where they have them, their reliabilities are.
+    """Describe breeding values, their intervals and, where they have them, their reliabilities.
 
     coefficients: whether 'none', 'some' or 'all' of the values are those of curves, which are not on the scale of the
     trait but on that scale divided by what they multiply.
@@ -71,7 +71,7 @@ def reliability_words(record: dict) -> str:
 
 
 def genomic_reliability_words(record: dict, polygenic: str = "") -> str:
-    """How the reliability of genomic values is computed, or of their sums with those of the random term `polygenic`.
+    """Describe how the reliability of genomic values is computed, or of their sums with those of the term `polygenic`.
 
     See results/markers.py and build/totals.py.
     """
@@ -147,7 +147,7 @@ def engine_words(record: dict) -> str:
 
 
 def interweaved_words(terms: Sequence[str]) -> str:
-    """Which terms interweave; the word alone says nothing to most readers."""
+    """Describe the terms that interweave; the word alone says nothing to most readers."""
     return (
         f"{listed(terms)}: variances are drawn again given the standardised effects, for faster mixing"
         if terms
@@ -161,7 +161,7 @@ def is_sampled_reml(record: dict) -> bool:
 
 
 def reml_words(record: dict) -> str:
-    """What REML reached."""
+    """Describe the maximum that REML reached."""
     if is_sampled_reml(record):
         iterations = counted(record["iterations"], "iteration")
         return f"REML by Monte Carlo: {counted(record['samples'], 'sample')}, {iterations}"

@@ -46,7 +46,7 @@ def model_equations(analysis: dict, intercept_traits: Sequence[str] = ()) -> lis
 
 
 def link_name(trait: dict) -> str:
-    """What follows the linear model where the records themselves do not: 'liability', 'log rate', 'log' or ''."""
+    """Name what follows the linear model where the records do not: 'liability', 'log rate', 'log' or ''."""
     if trait.get("type") == "censored":
         return "log" if trait.get("log") else ""
     return {"binary": "liability", "ordinal": "liability", "count": "log rate"}.get(trait.get("type", ""), "")
@@ -76,7 +76,7 @@ def _effects(random: dict) -> dict[str, dict]:
 
 
 def residuals_words(record: dict) -> str:
-    """Between which records R differs; '' if it is one matrix for all."""
+    """Describe the records between which R differs; '' if it is one matrix for all."""
     analysis, data = record["analysis"], record.get("data", {})
     used = data.get("records", {}).get("used")
     by = (analysis.get("variances", {}).get("residual") or {}).get("by")
@@ -92,7 +92,7 @@ def residuals_words(record: dict) -> str:
 def model_table(
     record: dict, intercept_traits: Sequence[str] = (), coefficients: Mapping[str, int] | None = None
 ) -> Table:
-    """Every term of the model: what it is, on which traits it acts, how its variance is treated.
+    """Make the table of every term of the model: its kind, the traits that it acts on, the treatment of its variance.
 
     coefficients: of each covariate, on one trait (their number depends on whether there is a constant already).
     """
@@ -278,7 +278,7 @@ def structure_clause(structure: str | dict | None) -> str:
 
 
 def _residual_treated(analysis: dict, estimated: bool = False) -> str:
-    """As of any matrix, but for liabilities of categories, whose residual variance is 1."""
+    """Describe the treatment of R: as of any matrix, but residual variances of liabilities of categories are 1."""
     traits, variances = analysis["traits"], analysis.get("variances", {})
     unit = [name for name, trait in traits.items() if trait.get("type") in CATEGORICAL_TYPES]
     settings = variances.get("residual") or {}
@@ -295,7 +295,7 @@ def _residual_treated(analysis: dict, estimated: bool = False) -> str:
 
 
 def fixed_prior_words(prior: dict | str, traits: Sequence[str]) -> str:
-    """Of a fixed effect on some traits: flat, {variance: V} or {variance: {trait: V}}."""
+    """Describe the prior of a fixed effect on some traits: flat, {variance: V} or {variance: {trait: V}}."""
     variance = prior.get("variance") if isinstance(prior, dict) else None
     if variance is None:
         return "flat prior"
@@ -309,7 +309,7 @@ def fixed_prior_words(prior: dict | str, traits: Sequence[str]) -> str:
 
 
 def prior_words(prior: dict | str | None) -> str:
-    """Of a covariance matrix: flat, {df, scale}, {h2: uniform} or {half_t: {df, scale}}."""
+    """Describe the prior of a covariance matrix: flat, {df, scale}, {h2: uniform} or {half_t: {df, scale}}."""
     if not isinstance(prior, dict):
         return "flat prior"
     if "h2" in prior:

@@ -33,7 +33,7 @@ from mmgibbs.report.finished import Finished
 
 @dataclass(frozen=True)
 class Restriction:
-    """What the structure of the smaller model fixes: so many parameters of the larger one.
+    """Restriction of the structure of the smaller model, which fixes so many parameters of the larger one.
 
     most: degrees of freedom of a chi-square that gives an upper bound of p where common factors are lacking; elsewhere
     D is chi-square with `parameters` itself.
@@ -159,7 +159,7 @@ class _Element(NamedTuple):
 
 
 class _Component(NamedTuple):
-    """What a component of a term is, whatever it is called."""
+    """Identity of a component of a term, whatever its name."""
 
     level: str
     unknown_level: str
@@ -253,7 +253,7 @@ def _find_restrictions(
 
 
 def _list_kinds(run: Finished) -> list[tuple[str, str]]:
-    """Each random term and the kind of structure of its covariance matrix."""
+    """List each random term and the kind of structure of its covariance matrix."""
     names = run.record["analysis"]["model"]["random"]
     return [(name, read_kind(_section(run, name).get("structure"))) for name in names]
 
@@ -327,7 +327,7 @@ def _classes(
 
 
 def _images(key: _Key, places: Mapping[_Place, tuple[_Place, bool]], classes: tuple[str | None, ...]) -> list[_Key]:
-    """Where an element of the smaller model is in the larger one."""
+    """Find the elements of the larger model that an element of the smaller model corresponds to."""
     if key.term == RESIDUAL:
         return [key._replace(residual_class=c) for c in classes or (key.residual_class,)]
     if any((key.term, c) not in places for c in key.components):
@@ -383,7 +383,7 @@ def _components_nested(
 
 
 def _function(component: _Component) -> _Component:
-    """The same for an intercept and the constant polynomial."""
+    """Give an intercept and the constant polynomial the same component."""
     is_constant = component.order == 0
     return component._replace(column="", span="") if is_constant else component
 

@@ -25,7 +25,7 @@ from mmgibbs.report.html_tables import (
 
 
 def non_normal_rows(run: Finished, figures: plots.Figures) -> list[dict]:
-    """Per trait: legend, figures, table of the classes."""
+    """Make for each trait its legend, figures and table of the classes."""
     if run.predicted is None:
         return []
     out = []
@@ -39,7 +39,7 @@ def non_normal_rows(run: Finished, figures: plots.Figures) -> list[dict]:
 
 
 def describe_scales(run: Finished) -> str:
-    """On which scale the solutions of these traits are, by the kinds of traits that there are; '' without any."""
+    """Describe the scale of the solutions of these traits, by the kinds of traits that there are; '' without any."""
     if run.predicted is None:
         return ""
     counted = {
@@ -123,7 +123,7 @@ def _first(frame: pl.DataFrame) -> int:
 
 
 def _shown(frame: pl.DataFrame) -> pl.DataFrame:
-    """Of two categories the higher one alone: the other is 1 less it."""
+    """Keep the higher one of two categories: the other is 1 less it."""
     labels = frame["category"].unique(maintain_order=True).to_list()
     return frame.filter(category=labels[1]) if len(labels) == 2 else frame
 

@@ -78,7 +78,7 @@ def write_report(
 
 
 def page(run: Finished, top: int = 20, figures: plots.Figures | None = None) -> dict:
-    """What the template shows; figures: what draws them, by default into the page."""
+    """Prepare the values that the template shows; figures: what draws them, by default into the page."""
     run = replace(run, summary=lower_triangle(run.summary))
     figures = plots.Figures() if figures is None else figures
     breeding = breeding_values(run, figures, top)
@@ -141,7 +141,10 @@ def page(run: Finished, top: int = 20, figures: plots.Figures | None = None) -> 
 
 
 def list_files(run: Finished) -> list[str]:
-    """What the run folder holds besides this page: results that are still there, the log, and folders with a slash."""
+    """List the files of the run folder besides this page.
+
+    These are results that are still there, the log, and folders with a slash.
+    """
     paths = [(name, run.directory / name) for name in [*run.record.get("files", []), *WORKING]]
     return [f"{name}/" if path.is_dir() else name for name, path in paths if path.exists()]
 
@@ -372,7 +375,7 @@ def _seconds(s: float) -> str:
 
 
 def make_parameter_tables(summary: pl.DataFrame) -> list[Table]:
-    """One table each for shares of the phenotypic variance, correlations, (co)variances by term, the rest."""
+    """Make tables of shares of the phenotypic variance, of correlations, of (co)variances by term, and of the rest."""
     groups: dict[str, list[dict]] = {"Heritabilities and shares of the phenotypic variance": [], "Correlations": []}
     for row in bound_as_0(summary).iter_rows(named=True):
         kind = str(row["parameter"]).partition("[")[0]
@@ -443,7 +446,7 @@ def _parameter_table(caption: str, rows: list[dict], drawn: bool) -> Table:
 def _scale_words(
     lows: Sequence[float | None], highs: Sequence[float | None], drawn: Sequence[Bar | None], places: Sequence[int]
 ) -> list[str]:
-    """What the bars are drawn on, its ends with the decimals of the rows that have them."""
+    """Describe the scale of the bars, its ends with the decimals of the rows that have them."""
     ends = interval_range(lows, highs)
     of = [
         [p for p, v in zip(places, column, strict=True) if v == end]

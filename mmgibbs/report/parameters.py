@@ -100,7 +100,7 @@ def lower_triangle(summary: pl.DataFrame) -> pl.DataFrame:
 
 
 def drop_mirrored(summary: pl.DataFrame) -> list[str]:
-    """Of name[a,b] and name[b,a], whose means and SDs are equal, the earlier one."""
+    """List the earlier of name[a,b] and name[b,a], whose means and SDs are equal."""
     names = summary["parameter"].to_list()
     moments = dict(zip(names, summary.select("mean", "sd").iter_rows(), strict=True))
     place = {name: i for i, name in enumerate(names)}

@@ -99,7 +99,7 @@ def breeding_values(values: pl.DataFrame, top: int = 30) -> Picture:
 
 
 def _rows(items: Sequence, paint: Callable, height: float = ROW) -> Picture:
-    """One panel below the other. ConfigError where there is nothing to draw."""
+    """Paint one panel below the other. ConfigError where there is nothing to draw."""
     if not items:
         raise ConfigError("plot: found no parameter that varies, needed a result with draws")
     picture = Picture(figsize=(7.5, height * len(items)), layout="constrained")

@@ -177,7 +177,7 @@ def thinned(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def chain_label(chain: int) -> str:
-    """What a chain is called where figures have a legend, and in their data; chain counts from 0."""
+    """Label a chain where figures have a legend, and in their data; chain counts from 0."""
     return f"chain {chain + 1}"
 
 
@@ -249,7 +249,7 @@ def paint_autocorrelation(axes: Axes, values: np.ndarray) -> None:
 
 
 def bandwidth(values: np.ndarray) -> float:
-    """Of a Gaussian kernel density: 0.9 min(SD, interquartile range / 1.34) n^(-1/5) (Silverman 1986)."""
+    """Choose the bandwidth of a Gaussian kernel density: 0.9 min(SD, IQR / 1.34) n^(-1/5) (Silverman 1986)."""
     lower, upper = np.percentile(values, (25, 75))
     return 0.9 * (min(values.std(), (upper - lower) / 1.34) or values.std() or 1.0) * len(values) ** -0.2
 
@@ -540,7 +540,7 @@ def paint_lines(axes: Axes, lines: Sequence[tuple[str, np.ndarray, np.ndarray]])
 def paint_intervals(
     axes: Axes, means: Sequence[float | None], lows: Sequence[float | None], highs: Sequence[float | None]
 ) -> None:
-    """One row per run: its mean, and its interval where there is one; None: the run does not have the parameter."""
+    """Paint a row for each run: its mean, and its interval, if any; None: the run does not have the parameter."""
     n = len(means)
     for i, (mean, low, high) in enumerate(zip(means, lows, highs, strict=True)):
         colour = SERIES[i % len(SERIES)]

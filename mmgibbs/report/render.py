@@ -76,7 +76,7 @@ def as_text(template: str, context: dict) -> str:
 
 
 def can_write_page(page: str) -> bool:
-    """Whether its libraries are there; if not, print which are missing."""
+    """Check whether the libraries of the page are there; if not, print which are missing."""
     missing = missing_libraries()
     if missing:
         words = f"no {page}: found no {' and no '.join(missing)}; needed: pip install {' '.join(missing)}"

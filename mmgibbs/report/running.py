@@ -18,7 +18,7 @@ FEWEST = 8  # draws of a chain that are worth a trace
 
 @dataclass(frozen=True)
 class ChainProgress:
-    """How far a chain is."""
+    """Progress of a chain."""
 
     label: str
     sweep: int
@@ -31,7 +31,7 @@ class ChainProgress:
 
 @dataclass(frozen=True)
 class Running:
-    """What is known of a run that has not ended, or that has been stopped."""
+    """State of a run that has not ended, or that has been stopped."""
 
     name: str
     at: str  # when this was written, UTC
@@ -56,7 +56,7 @@ def write_running(running: Running, path: Path) -> Path:
 
 
 def page(running: Running) -> dict:
-    """What the template shows."""
+    """Prepare the values that the template shows."""
     chains, draws = running.kept
     drawn = draws >= FEWEST and running.summary is not None
     return {

@@ -114,7 +114,7 @@ class RecordedAxes(Axes):
         return super().imshow(X, **settings)
 
     def data(self) -> pl.DataFrame:
-        """Every series, one below the other."""
+        """Concatenate the series, one below the other."""
         table = pl.concat(self.rows, how="diagonal") if self.rows else pl.DataFrame(schema={"series": pl.String})
         return table.select(name for name in COLUMNS if name in table.columns)
 
@@ -130,7 +130,7 @@ _VARIABLE = re.compile(r"(--[\w-]+): (#[0-9a-f]{6});")
 
 @dataclass(frozen=True)
 class PendingFigure:
-    """What a figure of the page is drawn by."""
+    """A figure of the page that is still to be drawn."""
 
     paint: plots.Painter
     title: str
@@ -339,5 +339,5 @@ def ignore_missing_glyphs() -> Iterator[None]:
 
 
 def _metadata(format: str) -> dict[str, Any]:
-    """Without the time, so that equal figures are equal files."""
+    """Return metadata without the time, so that equal figures are equal files."""
     return {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}[format]

@@ -19,7 +19,7 @@ SHOWN = ("parameter", "mean", "sd", "mcse", "ess_bulk", "rhat", "hpd_low", "hpd_
 
 
 def summary_as_text(summary: pl.DataFrame) -> str:
-    """All rows of the summary, to two digits of their standard deviations, or of their standard errors (REML).
+    """Write all rows of the summary, to two digits of their standard deviations, or of their standard errors (REML).
 
     Columns of which nothing is known are left out, but mean and sd; of a value that was given the mean alone is shown.
     What was not drawn is headed as what it is, estimates and their standard errors; on its boundary it is 0.

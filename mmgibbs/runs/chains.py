@@ -30,7 +30,7 @@ from mmgibbs.sampler.schedule import Schedule
 
 
 class ChainFactory(ABC):
-    """All there is to start the chains of an analysis, on whatever machine: it can be pickled."""
+    """Factory of the chains of an analysis, on whatever machine: it can be pickled."""
 
     schedule: Schedule
     device: str  # 'cpu' | 'gpu'
@@ -38,18 +38,18 @@ class ChainFactory(ABC):
 
     @property
     def engine(self) -> str | None:
-        """Its name, which checkpoints keep; None of a regression."""
+        """Name of the engine, which checkpoints keep; None for a regression."""
         return None
 
     @property
     @abstractmethod
     def names(self) -> tuple[str, ...]:
-        """Of the chains and of their checkpoints."""
+        """Names of the chains and of their checkpoints."""
 
     @property
     @abstractmethod
     def labels(self) -> tuple[str, ...]:
-        """Of the chains, for people."""
+        """Labels of the chains, for people."""
 
     @property
     def shown(self) -> Mapping[str, tuple[int, ...]]:
@@ -81,11 +81,11 @@ class ChainFactory(ABC):
         """
 
     def keys_of_draws(self, keys: Sequence[str]) -> list[str]:
-        """Those arrays of a state that hold kept draws."""
+        """Select the arrays of a state that hold kept draws."""
         return [key for key in keys if key.startswith(self.prefix_of_draws)]
 
     def kept_draws(self, state: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
-        """Of each chain in a state with these arrays: name -> (draws, ...)."""
+        """Return the kept draws of each chain in a state with these arrays: name -> (draws, ...)."""
         return [{key.removeprefix(self.prefix_of_draws): values for key, values in state.items()}]
 
     def compile_kernels(self) -> None:  # noqa: B027  nothing where chains share one process
@@ -106,7 +106,7 @@ class Job:
 
     @property
     def kept_facts(self) -> dict:
-        """That a checkpoint of a chain has beside its state."""
+        """Facts that a checkpoint of a chain has beside its state."""
         return {"engine": self.factory.engine}
 
     def checkpoint(self, chain: int) -> Checkpoint | None:
@@ -114,14 +114,14 @@ class Job:
         return None if self.checkpoints is None else self.checkpoints.read(self.names[chain])[0]
 
     def checkpoint_writer(self, chain: int, sweep: int) -> CheckpointWriter | None:
-        """Of a chain that starts at a sweep; None where no checkpoints are kept."""
+        """Make the writer of checkpoints of a chain that starts at a sweep; None where none are kept."""
         if self.checkpoints is None:
             return None
         tell = lambda at, error: self.progress.write_saved(chain, at, error)
         return CheckpointWriter(self.checkpoints, self.names[chain], sweep, tell)
 
     def sweep_kept(self, chain: int) -> int:
-        """Of the checkpoint of a chain; 0 for none."""
+        """Return the sweep of the checkpoint of a chain; 0 for none."""
         checkpoint = self.checkpoint(chain)
         return 0 if checkpoint is None else checkpoint.facts["sweep"]
 
@@ -130,7 +130,7 @@ Advance = Callable[[int], list]  # all chains up to a sweep: their results, None
 
 
 class Executor(Protocol):
-    """Who does the work of a run. It does not change what comes out."""
+    """Place where the work of a run is done. It does not change the results."""
 
     @property
     def facts(self) -> dict: ...  # for run.json
@@ -144,7 +144,7 @@ class Executor(Protocol):
         """Calls that share the memory of this machine, at most; 0 where they are made on others."""
 
     def chains(self, job: Job) -> AbstractContextManager[Advance]:
-        """Within the block the chains of a job run."""
+        """Run the chains of a job within the block."""
 
     def each(self, function: Callable, shared: tuple, calls: Sequence[tuple], names: Sequence[str]) -> Generator:
         """Results of function(*shared, *call) in the order of the calls; function: of a module, names: of the calls.
@@ -153,7 +153,7 @@ class Executor(Protocol):
 
 
 def position(chain: ResumableChain, shown: Mapping[str, tuple[int, ...]]) -> Position:
-    """Where a chain is, with the values that are shown."""
+    """Return the position of a chain, with the values that are shown."""
     draws = chain.draws() if shown else {}
     return Position(chain.number, {name: np.array(draws[name]) for name in shown})
 

@@ -7,7 +7,7 @@ SHOWN_PAIRS = 5
 
 
 class Counts(dict):
-    """What `mmgibbs.check` counts; a notebook shows it as the command prints it."""
+    """Counts of `mmgibbs.check`; a notebook shows them as the command prints them."""
 
     def _repr_html_(self) -> str:
         from mmgibbs.report.notebook import text_as_html
@@ -64,7 +64,7 @@ def counts_as_text(counts: dict) -> str:
 
 
 def _memory(counts: dict[str, int]) -> str:
-    """Of the run as a whole."""
+    """Describe the memory of the whole run."""
     workers = f", and {counts['workers'] / 1e6:,.1f} MB in processes of chains" if counts["workers"] else ""
     return f"memory: about {counts['main'] / 1e6:,.1f} MB beside libraries{workers}"
 
@@ -102,7 +102,7 @@ def _common_levels(term: str, traits: list[str], levels: list[list[int]]) -> lis
 
 
 def _genotypes(counts: dict) -> list[str]:
-    """What was read, left out and kept; who of the genotyped is known otherwise."""
+    """Describe what was read, left out and kept, and which of the genotyped have other sources."""
     both = ("SNPs", "animals")
     rows = [("read", *(counts["read"][what] for what in both))]
     rows += [

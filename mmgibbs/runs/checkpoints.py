@@ -56,7 +56,7 @@ class Checkpoints:
         return self.folder / f"{name}.previous.npz"
 
     def names(self) -> list[str]:
-        """Of which there is a file, good or not."""
+        """List the names for which there is a file, good or not."""
         return sorted(
             {path.name.removesuffix(".npz").removesuffix(".previous") for path in self.folder.glob("[!.]*.npz")}
         )
@@ -96,7 +96,7 @@ class Checkpoints:
         return None, useless
 
     def _read(self, path: Path) -> Checkpoint | str:
-        """What the file holds, or why it is of no use."""
+        """Read a checkpoint, or return why it is of no use."""
         try:
             with (
                 warnings.catch_warnings(action="ignore"),
@@ -167,7 +167,7 @@ class CheckpointWriter:
 
 
 def unwritten(name: str, sweep: int, error: OSError) -> str:
-    """What to tell of a checkpoint that could not be written; sweep: that of the last good one, 0 for none."""
+    """Describe a checkpoint that could not be written; sweep: that of the last good one, 0 for none."""
     kept = f"the one of sweep {sweep:,} is kept" if sweep else "there is none yet"
     return f"{name}: its checkpoint could not be written ({error.strerror}); {kept}"
 

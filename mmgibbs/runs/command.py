@@ -103,7 +103,7 @@ def _run_several(args: argparse.Namespace) -> int:
 
 
 def _warn(args: argparse.Namespace, result: Result, name: str = "") -> None:
-    """What a quiet run has to say all the same; the others have said it."""
+    """Print the warnings of a quiet run; other runs have printed them."""
     if args.quiet:
         from mmgibbs.report.findings import said_at_the_end
 

@@ -119,7 +119,7 @@ def _too_long(design: Design) -> str:
 
 
 def _renew(design: Design, draws: Mapping[str, np.ndarray]) -> Design:
-    """With the relationships at their estimated parameters."""
+    """Set the relationships to their estimated parameters."""
     terms = list(design.terms)
     for i, term in enumerate(terms):
         if relationship_name(i) in draws and term.relationship.has_free_parameters:

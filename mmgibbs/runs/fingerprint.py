@@ -41,7 +41,10 @@ NO_FILE = "no file"  # in place of a SHA-256
 
 
 def fingerprint(analysis: Analysis) -> dict:
-    """All that the draws depend on: settings (dotted key -> value as JSON), and the SHA-256 of each data file."""
+    """List all that the draws depend on.
+
+    These are the settings (dotted key -> value as JSON), and the SHA-256 of each data file.
+    """
     return {
         "analysis": settings(plain(analysis.resolved())),
         "files": {key: _sha256(table) for key, table in _tables(analysis)},
@@ -98,12 +101,12 @@ def _tables(value: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[str, Path
 
 
 def is_of_files(analysis: Analysis) -> bool:
-    """All tables are files, none is a data frame."""
+    """Check that all tables are files, none a data frame."""
     return all(isinstance(table, Path) for _, table in _tables(analysis))
 
 
 def states_of_files(analysis: Analysis) -> dict[Path, tuple[int, ...] | None]:
-    """What tells whether a data file has been written or replaced since; None where there is no file.
+    """Return values that show whether a data file has been written or replaced since; None where there is no file.
 
     The time of the last change (`st_ctime_ns`) is set by the system: no program can put it back.
     """
@@ -133,7 +136,7 @@ def _sha256(table: Path | pl.DataFrame) -> str:
 
 
 def changes(then: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """What differs between two `fingerprint`, a line each; nothing is said of files where `then` has none."""
+    """List the differences between two `fingerprint`, a line each; none of files where `then` has no files."""
     lines = [
         f"{key}: was {_shown(then['analysis'], key)}, now {_shown(now['analysis'], key)}"
         for key in _differing(then["analysis"], now["analysis"])

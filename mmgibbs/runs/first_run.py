@@ -14,7 +14,7 @@ SAMPLED_ONLY = "draw_inverse_wishart"  # a kernel that sampling has and `mmgibbs
 
 @contextmanager
 def first_run(console: Console, is_sampled: bool) -> Iterator[None]:
-    """Where the kernels of such a run are not kept yet, say so, and let other first runs wait until they are."""
+    """Announce compiling where the kernels of such a run are not kept yet, and let other first runs wait for it."""
     store = kernel_store()
     name = SAMPLED_ONLY if is_sampled else ""
     if store.has_kernel(name):

@@ -62,7 +62,7 @@ class NewGenotypes(NamedTuple):
 
 
 def has_genomic_terms(finished: Finished) -> bool:
-    """Whether some random term has relationships from genotypes that predict new animals."""
+    """Check whether some random term has relationships from genotypes that predict new animals."""
     return any(kind["symbol"] in SYMBOLS for kind in finished.relationships.values())
 
 
@@ -191,7 +191,7 @@ def read_breeding_values(model: RunModel, part: GenomicPart) -> np.ndarray:
 def _frames(
     model: RunModel, part: GenomicPart, new: NewGenotypes, mean: np.ndarray, pev: np.ndarray, prior: np.ndarray
 ) -> list[pl.DataFrame]:
-    """Of each component."""
+    """Make the frame of each component."""
     call_rate = new.call_rates(np.arange(new.file.n_animals))
     return [
         breeding_value_columns(

@@ -145,13 +145,16 @@ class LivePage:
         )
 
     def _sweeps_remaining(self, at: Sequence[int], total: int) -> str:
-        """All sweeps that are left, at the speed of all chains since they were first seen."""
+        """Describe the time for all sweeps that are left, at the speed of all chains since they were first seen."""
         made = sum(sweep - self._first.get(c, 0) for c, sweep in enumerate(at))
         seconds = time.monotonic() - self._started
         return format_remaining_time(sum(total - sweep for sweep in at) * seconds / made, utc=True) if made > 0 else ""
 
     def _kept(self) -> list[dict[str, np.ndarray]]:
-        """Of each chain with a checkpoint: name -> (draws, ...), or of chains side by side (draws, chains, ...)."""
+        """Return the kept draws of each chain with a checkpoint: name -> (draws, ...).
+
+        Of chains side by side they are (draws, chains, ...).
+        """
         results = []
         for name in self.factory.names:
             try:

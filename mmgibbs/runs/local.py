@@ -50,7 +50,7 @@ def advance_side_by_side(job: Job, at_once: int, until: int) -> list:
 
 
 def _advance_group(job: Job, chains: Sequence[int], until: int) -> list:
-    """Where a chain fails the others end after their sweep, and its error is raised."""
+    """Advance chains side by side; where one fails the others end after their sweep, and its error is raised."""
     if job.progress.asked_to_stop:
         return [None for _ in chains]
     started: list[ResumableChain] = []  # one after another: the first uploads what the others read
@@ -115,7 +115,7 @@ class LocalExecutor:
 
 
 def bytes_of_processes(factory: ChainFactory) -> int:
-    """That all processes of chains take, beside what they share with this one; 0 where the chains run in this one."""
+    """Count the bytes of all processes of chains, beside what they share with this one; 0 where the chains run in it."""
     processes = count_processes(factory)
     return processes * _bytes_of_process(factory) if processes > 1 else 0
 
@@ -208,8 +208,9 @@ def no_space(scratch: str) -> str:
 
 @contextmanager
 def _replacements_unsaid() -> Iterator[None]:
-    """No warning of processes that joblib replaces. Where warnings are errors, it would end joblib's thread that hands
-    out work, and the run would wait for ever.
+    """Ignore warnings of processes that joblib replaces.
+
+    Where warnings are errors, one would end joblib's thread that hands out work, and the run would wait for ever.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
@@ -251,7 +252,7 @@ def signals_ignored() -> Iterator[None]:
 
 
 def _end_with_the_run(parent: int) -> None:
-    """In a process of chains: it ends with the run, and removes its folder of kernels if it has one."""
+    """Let a process of chains end with the run, and remove its folder of kernels if it has one."""
 
     def remove_kernels() -> None:
         folder = kernel_store().folder if kernel_store.cache_info().currsize else None
@@ -295,8 +296,9 @@ def _run_chain(job: Job, chain: int, until: int, parent: int | None, archive: Pa
 
 
 def plain_arrays(value: Any) -> Any:
-    """The same nested tuples and dataclasses with memory-mapped arrays seen as plain ones:
-    kernels are compiled for plain arrays.
+    """Convert memory-mapped arrays within nested tuples and dataclasses to plain ones.
+
+    Kernels are compiled for plain arrays.
     """
     if isinstance(value, np.memmap):
         return np.asarray(value)

@@ -84,7 +84,7 @@ def _open_locked(path: Path) -> int:
 
 
 def _holder(path: Path) -> str:
-    """Who holds the lock, as the file says."""
+    """Return the holder of the lock, as the file names it."""
     with suppress(OSError):
         who = path.read_text(encoding="utf-8", errors="replace").strip()
         if who:

@@ -57,7 +57,7 @@ def _is_unrelated(design: Design, means: AdjustedMeans) -> bool:
 
 
 def means_tables(assembled: Assembled, estimates: PosteriorEstimates) -> list[MeansTable]:
-    """Of each effect and trait in `output.means`, in the order of the analysis."""
+    """Make the tables of each effect and trait in `output.means`, in the order of the analysis."""
     design, is_drawn = assembled.model.design, estimates.facts["method"] == "gibbs"
     matrices = {info.name: info.matrix for info in assembled.terms}
     at_bound = _traits_at_bound(design, estimates)

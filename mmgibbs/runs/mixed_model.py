@@ -174,7 +174,7 @@ class MixedModelProblem:
         return stopping_rule(self.analysis.sampler, self.assembled, ids, console.say)
 
     def _facts(self, sampled: Sampled) -> dict:
-        """For run.json."""
+        """Return the facts for run.json."""
         from mmgibbs.sampler.covariances import START_SCALES
 
         names, chains = [t.name for t in self.assembled.model.design.terms], sampled.results
@@ -204,7 +204,7 @@ class MixedModelProblem:
         return {model.design.terms[i].name: reason_not_interweaved(model, i) for i in out}
 
     def _unused_threads(self) -> list[str]:
-        """Of an engine that was not asked for by its name."""
+        """Describe threads that are not used by an engine that was not asked for by its name."""
         asked, used = self.analysis.sampler.threads or 1, self.choice.threads
         if asked <= used:
             return []
@@ -218,7 +218,7 @@ class MixedModelProblem:
         ]
 
     def _parameters_so_far(self, draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Those that are sampled."""
+        """Return the parameters that are sampled."""
         if not draws:
             return {}
         named = named_parameters(self.assembled.terms, draws, self.assembled.residual, self.assembled.markers)
@@ -236,7 +236,7 @@ class MixedModelProblem:
     # BLUP
 
     def _blup(self, folder: RunFolder, console: Console, executor: Executor) -> PosteriorEstimates:
-        """By PCG at the given variances."""
+        """Solve by PCG at the given variances."""
         from mmgibbs.sampler.covariances import starting_matrices
 
         model = self.assembled.model
@@ -250,7 +250,7 @@ class MixedModelProblem:
     def _solve_by_factor(
         self, variances: Variances, matrices: dict[str, np.ndarray], console: Console, executor: Executor
     ) -> PosteriorEstimates:
-        """By the factor of C at known variances, with every PEV."""
+        """Solve by the factor of C at known variances, with every PEV."""
         model, (G, R) = self.assembled.model, variances
         tell = console.say if executor.max_local_calls else None  # on other machines nobody hears it
         ((theta, sd, of_factor),) = executor.each(solve_by_factor, (model.design, G, R), [(tell,)], ["solving"])
@@ -267,7 +267,7 @@ class MixedModelProblem:
         console: Console,
         executor: Executor,
     ) -> PosteriorEstimates:
-        """By PCG at known variances; PEV by a selected inverse where the equations are few enough."""
+        """Solve by PCG at known variances; PEV by a selected inverse where the equations are few enough."""
         from mmgibbs.engines.pcg.prediction_errors import prior_diagonals  # late: REML has no use for PCG
 
         model, s, equations = self.assembled.model, self.analysis.sampler, self.equations
@@ -411,7 +411,7 @@ class MixedModelProblem:
 
 
 def _notes(chains: list[ChainResult], decided: Decided | None) -> list[str]:
-    """What the chains say of themselves."""
+    """List the notes of the chains."""
     notes = list(dict.fromkeys(note for c in chains for note in c.notes))
     notes += [] if decided is None else short_batches(decided)
     if chains[0].moments.batch_length < LONG_ENOUGH:

@@ -59,7 +59,7 @@ class MixedModelFactory(ChainFactory):
 
     @property
     def bytes_per_chain(self) -> int:
-        """At work, and its results in the process that began it."""
+        """Bytes of a chain at work, and of its results in the process that began it."""
         kept = self.model.bytes_of_marker_draws // self.schedule.chains
         chain_bytes = bytes_per_chain(self.model.design, self.equations.real) + self.choice.bytes
         return chain_bytes + self.model.followed_bytes + kept + bytes_of_results(self.model, self.schedule)

@@ -65,7 +65,7 @@ def read_mixed_model(
 
 
 def mixed_model_counts(analysis: Analysis) -> dict:
-    """What `mmgibbs check` prints of a mixed model; nothing is sampled."""
+    """Count what `mmgibbs check` prints of a mixed model; nothing is sampled."""
     prepared = prepare(analysis)
     assembled = _assemble(analysis, prepared)
     chosen = choose_engine(analysis.sampler, assembled.model)

@@ -124,7 +124,7 @@ class MixedModelTables:
         )
 
     def _generations_of_selfing(self) -> np.ndarray | None:
-        """Of the animals, by code; None where no term has selfing."""
+        """Return the generations of selfing of the animals, by code; None where no term has selfing."""
         related = (t.relationship for t in self.prepared.design.terms if t.kind == "random")
         return next((r.generations for r in related if isinstance(r, SelfedPedigree)), None)
 
@@ -173,7 +173,7 @@ class MixedModelTables:
         }
 
     def _genomic_probabilities(self, estimates: PosteriorEstimates, term: int) -> LevelColumns:
-        """The same for the animals of a term of SNP effects, where it is their first own effect."""
+        """Return the probabilities for the animals of a term of SNP effects, where it is their first own effect."""
         marker_probabilities = [
             p for p in self.assembled.model.probabilities if p.term is None and p.markers[0] == term
         ]

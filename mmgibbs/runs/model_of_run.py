@@ -55,7 +55,7 @@ class RunModel:
 
     @property
     def uses_genotypes(self) -> bool:
-        """Some relationships are from genotypes."""
+        """True if some relationships are from genotypes."""
         return any(kind["symbol"] in FROM_GENOTYPES for kind in describe_relationships(self.record).values())
 
     def levels(self) -> dict[str, tuple[pl.Series, np.ndarray]]:
@@ -201,7 +201,7 @@ def factor_model(model: RunModel) -> Point | str:
 def factor_if_affordable(
     design: Design, variances: Variances, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]
 ) -> Point | str:
-    """The same of a design; of_terms, of_residuals: components that may covary."""
+    """Factor C of a design, or explain why not; of_terms, of_residuals: components that may covary."""
     if design.responses or design.correlated or design.markers:
         return "they need normal traits, independent residuals and no SNP effects in the model"
     n, free = design.n_equations, free_bytes()

@@ -55,7 +55,7 @@ SHOWN = 3
 
 
 def describe_other_genotypes(genotypes: PreparedGenotypes | None, file: GenotypeFile, is_mapped: bool) -> list[str]:
-    """What a file that is not that of the run has in common with it; warnings begin with 'warning: '."""
+    """Describe what another file has in common with that of the run; warnings begin with 'warning: '."""
     if genotypes is None:
         return []
     run_file = genotypes.file

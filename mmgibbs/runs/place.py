@@ -117,7 +117,7 @@ class RunFolder:
 
     @cached_property
     def _fingerprint(self) -> dict:
-        """What is run; the words of the run that is continued, which may be of a version with fewer keys."""
+        """Fingerprint of this run; the words of a run that is continued, which may be of a version with fewer keys."""
         return fingerprint(self.analysis)
 
     @property
@@ -180,7 +180,7 @@ class RunFolder:
             self.console.say(f"{shown} holds no checkpoint: the run starts from the beginning")
 
     def _results_are_good(self, record: dict | None) -> bool:
-        """Whether every result file is as the run wrote it. One that is not is reported."""
+        """Check that every result file is as the run wrote it. One that is not is reported."""
         for name, expected in ((record or {}).get(CHECKSUMS) or {}).items():
             damage = damage_of_file(self.path / name, expected)
             if damage is not None:
@@ -243,7 +243,7 @@ class RunFolder:
             path.unlink(missing_ok=True)
 
     def _identify(self, c: Checkpoints) -> Checkpoints:
-        """From here on `checkpoints` reads and writes those of this analysis and these data alone."""
+        """Restrict `checkpoints` from here on to this analysis and these data."""
         what = json.dumps(self._fingerprint, sort_keys=True)
         self.checkpoints = Checkpoints(c.folder, hashlib.sha256(what.encode()).hexdigest(), c.every, c.unit)
         return self.checkpoints
@@ -305,7 +305,7 @@ class RunFolder:
         self._runs.write(RUN, {}, facts)
 
     def end(self, samples: int) -> None:
-        """All chains have so many sweeps after burn-in: what an extension will add to."""
+        """Record the number of sweeps after burn-in of all chains, which an extension will add to."""
         if self.checkpoints is not None:
             try:
                 self._announce(samples)
@@ -377,7 +377,7 @@ class RunFolder:
             ) from error
 
     def _remove_results(self) -> None:
-        """Those that lack something, after an error: what came of them is not known."""
+        """Remove results that lack something, after an error: what came of them is not known."""
         if (_record(self.path) or {}).get("unfinished"):
             for name in RUN_FOLDER.list_written(self.path) - WORKING:
                 (self.path / name).unlink(missing_ok=True)

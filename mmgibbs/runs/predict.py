@@ -75,7 +75,7 @@ class Predicted:
 
 @dataclass(frozen=True)
 class _Effects:
-    """What the run says of its q SNPs; T terms, D draws of each, or none."""
+    """Effects of the q SNPs of the run; T terms, D draws of each, or none."""
 
     names: list[tuple[str, str]]  # (T,) term and trait
     snps: pl.DataFrame  # (q) snp, counted, other, number
@@ -228,7 +228,7 @@ def _write(values: pl.DataFrame, path: Path, escaped: bool) -> None:
 
 
 def _is_predicted(path: Path) -> bool:
-    """Whether a table has the columns of predicted values: those of the solutions, then the call rate."""
+    """Check whether a table has the columns of predicted values: those of the solutions, then the call rate."""
     return read_column_names(path) == [*SOLUTION_COLUMNS, "call_rate"]
 
 
@@ -276,7 +276,7 @@ def _j_totals(
 
 
 def _values(effects: _Effects, file: GenotypeFile, matched: Counterparts, first: int, stop: int) -> pl.DataFrame:
-    """Of animals first .. stop - 1 of the file."""
+    """Compute the values of animals first .. stop - 1 of the file."""
     n, q, terms = stop - first, len(matched.row), len(effects.names)
     weights, squares = effects.weights, effects.squares if effects.draws else np.zeros((q, terms))
     absent = matched.row < 0
@@ -312,7 +312,10 @@ def _values(effects: _Effects, file: GenotypeFile, matched: Counterparts, first:
 def _totals(
     effects: _Effects, g: np.ndarray, prior: np.ndarray, unknown: np.ndarray, ids: pl.Series, call_rate: np.ndarray
 ) -> list[pl.DataFrame]:
-    """Of each trait that has them; g (n, T + all draws), prior (n, T) and unknown (n, T + totals) as in _values."""
+    """Compute the totals of each trait that has them.
+
+    g (n, T + all draws), prior (n, T) and unknown (n, T + totals) as in _values.
+    """
     frames, T = [], len(effects.names)
     ends = T + np.cumsum([0, *(len(d.effects) for d in effects.draws)])
     for number, (trait, (name, of_j)) in enumerate(effects.totals.items()):

@@ -27,21 +27,21 @@ class Problem(Protocol):
 
     @property
     def stage(self) -> str:
-        """What takes the time: 'sampling' or 'solving'."""
+        """The stage that takes the time: 'sampling' or 'solving'."""
 
     def solve(self, folder: RunFolder, console: Console, executor: Executor) -> Any:
-        """What was found: the posterior, or an estimate of it."""
+        """Return the posterior, or an estimate of it."""
 
     def tables(self, estimates: Any) -> Tables:
-        """What was found as tables."""
+        """Make the tables of the results."""
 
     def record(self, estimates: Any, seconds: dict[str, float]) -> dict:
-        """What run.json holds beside what every run says of itself; seconds: of each stage."""
+        """Return what run.json holds beside the record that all runs have; seconds: of each stage."""
 
 
 @dataclass(frozen=True)
 class Tables:
-    """What goes into the run folder beside run.json."""
+    """Tables of the run folder beside run.json."""
 
     summary: pl.DataFrame
     solutions: pl.DataFrame | None = None  # of a mixed model

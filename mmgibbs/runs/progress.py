@@ -131,7 +131,7 @@ def format_remaining_time(seconds: float, utc: bool = False) -> str:
 
 
 def is_notebook() -> bool:
-    """Whether this runs in a notebook, whose bars are widgets."""
+    """Check whether this runs in a notebook, whose bars are widgets."""
     shell = sys.modules.get("IPython")
     current = None if shell is None else shell.get_ipython()
     return type(current).__name__ == "ZMQInteractiveShell"

@@ -20,7 +20,7 @@ REPORT_EVERY = 0.2  # seconds between two reports of a chain
 
 @dataclass(frozen=True)
 class Position:
-    """Where a chain is."""
+    """Position of a chain."""
 
     number: int  # of its last sweep
     values: Mapping[str, np.ndarray] = field(default_factory=dict)  # current draws that are shown

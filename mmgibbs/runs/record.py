@@ -45,7 +45,7 @@ def versions() -> dict[str, str]:
 
 
 def common_record(analysis: Analysis) -> dict:
-    """What run.json holds of every run."""
+    """Return the part of run.json that every run has."""
     return {
         "name": analysis.name,
         "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -65,7 +65,7 @@ def model_record(
     warnings: Sequence[str],
     notes: Sequence[str],
 ) -> dict:
-    """What run.json holds of a mixed model."""
+    """Return the part of run.json that a mixed model has."""
     design = prepared.design
     nonzeros = count_nonzeros(design)[0] if design.n_records <= COUNT_NONZEROS_UP_TO else None
     return {
@@ -127,7 +127,7 @@ def words_of_scales(response: Response | None) -> dict[str, str]:
 
 
 def described_markers(design: Design) -> list[dict]:
-    """Each term of SNP effects with the numbers of its prior, as plain values."""
+    """Describe each term of SNP effects with the numbers of its prior, as plain values."""
     out = []
     for m in design.markers:
         spec = m.prior
@@ -163,7 +163,7 @@ def described_joint(spec: JointPriorSpec, traits: Sequence[str]) -> dict:
 
 
 def described_relationship(term: Term) -> dict:
-    """What run.json says of a random term: how its levels are related, and how many of them count for its variance."""
+    """Describe a random term for run.json: the relationships of its levels, and its degrees of freedom."""
     reliability = "1 - PEV / (K_ll variance)" if term.relationship.known_diagonal else None
     description = {"degrees_of_freedom": term.n_prior_levels, "reliability": reliability}
     return described(term.relationship) | description
@@ -177,8 +177,9 @@ def block_kind(term: Term) -> str:
 
 
 def model_counts(analysis: Analysis, prepared: Prepared, assembled: Assembled) -> dict:
-    """What `mmgibbs check` prints: records, levels, equations, nonzeros in and outside the diagonal blocks of each
-    partition, colours, bytes.
+    """Count what `mmgibbs check` prints.
+
+    These are records, levels, equations, nonzeros in and outside the diagonal blocks of each partition, colours, bytes.
     """
     from mmgibbs.build.connectivity import count_common_levels
     from mmgibbs.equations.structured import structured_equations

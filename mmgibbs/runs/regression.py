@@ -54,7 +54,7 @@ class RegressionProblem:
 
     @property
     def choices(self) -> dict[str, Choice]:
-        """What options are set to that were "auto"."""
+        """Values of the options that were "auto"."""
         return read_choices(self.sampler)
 
     def reasons(self) -> dict:
@@ -169,7 +169,7 @@ def read_regression_problem(
 
 
 def regression_counts(analysis: Analysis) -> dict:
-    """What `mmgibbs check` prints of a regression; nothing is sampled."""
+    """Count what `mmgibbs check` prints of a regression; nothing is sampled."""
     problem = read_problem(analysis)
     sampler, table = problem.sampler, problem.table
     return {
@@ -203,7 +203,7 @@ def write_regression_draws(path: Path, sampled: RegressionDraws, sampler: Sample
 
 
 def _described(sampler: Sampler, analysis: Analysis) -> dict:
-    """Before sampling, so that a fault in a plugin's words costs no draws."""
+    """Describe the regression before sampling, so that a fault in a plugin's words costs no draws."""
     describe = getattr(sampler, "describe", None)
     if describe is None:
         return {}

@@ -27,7 +27,7 @@ from mmgibbs.sampler.schedule import Schedule
 
 @dataclass(frozen=True)
 class RegressionFactory(ChainFactory):
-    """All chains of a regression as one. The plugin goes by its name, and is prepared where the chains run."""
+    """Factory of all chains of a regression as one. The plugin goes by its name, and is prepared where the chains run."""
 
     plugin: str
     data: RegressionData
@@ -66,7 +66,7 @@ class RegressionFactory(ChainFactory):
         return Keys(self.seed, tuple(range(self.schedule.chains)))
 
     def count_device(self) -> dict[str, Any] | None:
-        """What `mmgibbs check` says of a GPU; None on the CPU. DeviceError where the chains do not fit there."""
+        """Count what `mmgibbs check` prints of a GPU; None on the CPU. DeviceError where the chains do not fit there."""
         sampler, arrays = self.prepared
         if arrays.cuda is None:
             return None

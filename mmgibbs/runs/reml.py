@@ -155,7 +155,7 @@ class RemlWatch:
         self._is_asked_to_stop = True
 
     def begin(self, description: str, operations: float, step: str) -> None:
-        """Before the first iteration; operations: of what the step is."""
+        """Begin the watch before the first iteration; operations: of what the step is."""
         if self._tell is not None:
             duration = describe_duration(estimate_seconds(operations))
             self._tell(f"REML: {description}{duration}{f' {step}' if duration else ''}")
@@ -163,7 +163,7 @@ class RemlWatch:
                 self._tell("REML: sampler.engine: pcg estimates by Monte Carlo, which is faster for so many equations")
 
     def __call__(self, iteration: int, point: LikelihoodPoint, distance: float) -> bool:
-        """After each iteration: whether to stop."""
+        """Return True to stop, after each iteration."""
         number = self._before + iteration
         if self._tell is not None:
             self._tell(
@@ -184,7 +184,7 @@ class RemlWatch:
 
 
 def stopped_words(number: int, estimates: Estimates) -> str:
-    """What is written where a signal ended the iteration."""
+    """Describe an estimate whose iteration a signal ended."""
     distance, criteria = estimates.facts["distance_to_maximum"], estimates.criteria
     assert criteria is not None, "exact REML has a likelihood"
     return (

@@ -39,13 +39,13 @@ class SampledRemlWatch:
         self._is_asked_to_stop = True
 
     def begin(self, likelihood: SampledLikelihood) -> None:
-        """Before the first iteration."""
+        """Begin the watch before the first iteration."""
         self._since = time.monotonic()
         if self._tell is not None:
             self._tell(f"REML: {likelihood.description}, {likelihood.bytes / 1e9:.2g} GB beside the equations")
 
     def __call__(self, iteration: int, point: SampledPoint, distance: float, following: IterationState) -> bool:
-        """After each iteration: whether to stop."""
+        """Return True to stop, after each iteration."""
         now = time.monotonic()
         if self._tell is not None:
             self._tell(
@@ -62,7 +62,7 @@ class SampledRemlWatch:
 
 
 def stopped_sampled_words(number: int, estimates: Estimates) -> str:
-    """What is written where a signal ended the iteration."""
+    """Describe a sampled estimate whose iteration a signal ended."""
     distance, samples = estimates.facts["distance_to_maximum"], estimates.facts["samples"]
     return (
         f"REML was stopped by {signal.Signals(number).name}: estimates and solutions are those of the last iteration, "

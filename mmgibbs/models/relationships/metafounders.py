@@ -75,7 +75,10 @@ class Metafounders(SingleStep):
         return super(SingleStep, self).times(x) + Q @ (self.gamma @ (Q.T @ x))
 
     def spread(self, levels: np.ndarray) -> float:
-        """Compute the spread by x'K x = x_u' L D L' x_u + c' Gamma c, c = x_g + Q' x_u, x the indicator of the levels."""
+        """Compute the spread from x'K x = x_u' L D L' x_u + c' Gamma c, c = x_g + Q' x_u.
+
+        x is the indicator of the levels.
+        """
         x, n = np.zeros(self.n_levels), self.relatives.n_animals
         x[levels] = 1.0
         c = self.group_shares().T.astype(np.float64) @ x

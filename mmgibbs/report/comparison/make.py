@@ -102,7 +102,7 @@ def _parameters_text(table: pl.DataFrame, difference_in: str) -> list[str]:
 
 
 def _to_digits_of_errors(row: dict[str, float | None]) -> list[str]:
-    """Both means to two digits of the smaller of their errors, or to their own digits where neither has one."""
+    """Write both means to two digits of the smaller of their errors, or to their own digits where neither has one."""
     errors = [error for c in ("sd_a", "sd_b") if (error := row[c])]
     means = [row["mean_a"], row["mean_b"]]
     places = max(count_decimals(m, min(errors) if errors else None) for m in means)
@@ -134,7 +134,7 @@ KIND = OutputKind("comparison.json", frozenset(FILES), "a comparison", is_alone=
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two runs, or the solutions of two programs, side by side.
+    """Comparison of two runs, or of the solutions of two programs, side by side.
 
     text: for people to read. components: a row for each effect and trait, with correlations, regressions and ranks.
     levels: a row for each level, with both solutions, their ranks and their difference. parameters: those of two runs,

@@ -30,7 +30,7 @@ _VALUES = ("mean", "ebv", "solution", "value", "estimate", "blup", "bv")  # a lo
 
 @dataclass(frozen=True)
 class Base:
-    """What solutions are measured from that another run, or another program, may choose in another way.
+    """Origin of solutions, which another run, or another program, may choose in another way.
 
     is_class: of a fixed class effect, of which differences between levels alone are comparable. reference: the level,
     or the fixed unknown-parent group, that is set to 0; '' where there is none. groups: solutions of the groups.
@@ -45,7 +45,7 @@ class Base:
 
 @dataclass(frozen=True)
 class Component:
-    """One effect on one trait. values: level, value."""
+    """An effect on one trait. values: level, value."""
 
     term: str  # '' where the file has no names
     effect: str
@@ -100,7 +100,7 @@ def _read_run(path: Path) -> Side:
 
 
 def _base(component: Component, run: Finished) -> Base | None:
-    """Of a fixed class effect, or of breeding values beside fixed unknown-parent groups."""
+    """Find the base of a fixed class effect, or of breeding values beside fixed unknown-parent groups."""
     chosen = run.record.get("reference_levels", {})
     model = run.record.get("analysis", {}).get("model", {})
     if model.get("fixed", {}).get(component.term, {}).get("kind") == "class":
@@ -172,7 +172,7 @@ def _parse_field(kind: Callable[[str], Any], field: str, where: str, needed: str
 
 
 def _with_ids(frame: pl.DataFrame, path: Path, levels: Path | None) -> pl.DataFrame:
-    """With the ids of `levels`, of levels.csv beside the file, or of each renaddEE.ped, which is about effect EE."""
+    """Add the ids of `levels`, of levels.csv beside the file, or of each renaddEE.ped, which is about effect EE."""
     beside = path.with_name(LEVELS)
     if levels is not None or beside.exists():
         known = _level_table(levels or beside)

@@ -22,7 +22,7 @@ FEW = 10  # common levels that are enough for a table with one column of values
 
 @dataclass(frozen=True)
 class Pair:
-    """One component of both sides. table: level, a, b, rank_a, rank_b, difference (b - a), places (rank_a - rank_b)."""
+    """A component of both sides. table: level, a, b, rank_a, rank_b, difference (b - a), places (rank_a - rank_b)."""
 
     label: str
     label_b: str
@@ -53,7 +53,7 @@ def pairs(a: Side, b: Side) -> list[Pair]:
 
 
 def matched(a: Side, b: Side) -> list[tuple[Component, Component]]:
-    """By names where both have some; else the traits in their order, by the levels that they have in common."""
+    """Match components by names where both have some; else the traits in their order, by the levels in common."""
     if have_names(a, b):
         named = {(c.term, c.effect, c.trait): c for c in b.components}
         return [(c, named[c.term, c.effect, c.trait]) for c in a.components if (c.term, c.effect, c.trait) in named]
@@ -72,7 +72,7 @@ def matched(a: Side, b: Side) -> list[tuple[Component, Component]]:
 
 
 def have_names(a: Side, b: Side) -> bool:
-    """Both have names of effects, by which these belong together."""
+    """Check that both sides have names of effects, by which these are matched."""
     return all(c.term for c in a.components) and all(c.term for c in b.components)
 
 
@@ -99,7 +99,7 @@ def _trait_numbers(components: Sequence[Component]) -> dict[str, int]:
 
 
 def _same_trait(x: Component, y: Component, of_a: dict[str, int], of_b: dict[str, int]) -> bool:
-    """By name; by number where one side has numbers alone, or one trait."""
+    """Compare traits by name; by number where one side has numbers alone, or one trait."""
     if x.trait == y.trait or len(of_a) == 1 or len(of_b) == 1:
         return True
     return (x.trait.isdigit() or y.trait.isdigit()) and of_a[x.trait] == of_b[y.trait]
@@ -198,7 +198,7 @@ _OF_BLUPF90 = (
 
 
 def explain_unmatched(a: Side, b: Side) -> str:
-    """What there is, and what is needed; for sides without a component in common."""
+    """Explain sides without a component in common: what there is, and what is needed."""
     if not a.components or not b.components:
         return f"no solutions in {a.name if not a.components else b.name}"
     if have_names(a, b):

@@ -123,7 +123,7 @@ def timed_steps(
 
 
 def medians(times: Sequence[Sequence[float]]) -> list[float]:
-    """Over the sweeps, of each step."""
+    """Return the median of each step over the sweeps."""
     return [statistics.median(of_step) for of_step in zip(*times, strict=True)]
 
 
@@ -133,7 +133,7 @@ def row(name: str, seconds: float, size: int | None) -> dict:
 
 
 def step_name(step: Step, model: MixedModel) -> str:
-    """What a step draws, in words; the name of its class where there are none."""
+    """Describe what a step draws; the name of its class where no words are known."""
     design = model.design
     match step:
         case TermCovariance():
@@ -153,7 +153,7 @@ def step_name(step: Step, model: MixedModel) -> str:
 
 
 def moved_bytes(step: Step, engine: Engine) -> int | None:
-    """That a step moves in one sweep; None where that is not known."""
+    """Count the bytes that a step moves in one sweep; None where that is not known."""
     eq = engine.equations
     real, (n, T) = eq.real.itemsize, eq.records.y.shape
     residuals, patterns = n * T * real, eq.records.pattern.nbytes + eq.records.weight.nbytes

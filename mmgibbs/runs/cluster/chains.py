@@ -35,7 +35,7 @@ def _start(held: WorkerState, chain: int, state: bytes | None) -> Position:
 
 
 def _turn(held: WorkerState, chain: int, until: int, seconds: float) -> Position | None:
-    """None, here and below, where the chain is not here: the worker is a new one under the old address."""
+    """Advance a chain; None, here and below, where it is not here, as the worker is a new one under the old address."""
     if chain not in held.chains:
         return None
     end = time.monotonic() + seconds

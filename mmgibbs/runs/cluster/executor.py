@@ -25,7 +25,7 @@ class ClusterExecutor:
 
     @property
     def facts(self) -> dict:
-        """For run.json."""
+        """Facts for run.json."""
         return {
             "cluster": {
                 "address": self.cluster.address,

@@ -63,7 +63,7 @@ def each(
 
 
 class _Shared:
-    """What all calls share. It travels as one block of bytes, so that arrays are plain ones where it arrives."""
+    """Data that all calls share. It travels as one block of bytes, so that arrays are plain ones where it arrives."""
 
     def __init__(self, values: tuple):
         self.values = values
@@ -134,5 +134,5 @@ class _Losses:
         self._doing = {w: self._begun(doing[w], n) for w, n in workers.items() if w in doing}
 
     def _begun(self, keys: Collection[str], threads: int) -> list[str]:
-        """Of the calls that a worker has been given, those that its threads do: the first ones."""
+        """List the calls of a worker that its threads are working on: the first ones."""
         return [name for key, name in self.names.items() if key in keys][:threads]

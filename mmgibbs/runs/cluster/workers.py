@@ -36,7 +36,7 @@ class WorkerLost(Exception):
 
 
 class WorkerState:
-    """What a worker holds of a job, for as long as the client wants it: what all chains share, and the chains."""
+    """State of a job on a worker, for as long as the client wants it: what all chains share, and the chains."""
 
     def __init__(self, shared: bytes):
         keep_freed_memory()
@@ -59,7 +59,7 @@ def keep_freed_memory() -> None:
 
 
 def count_local_workers(address: str) -> int:
-    """How many workers of this machine an address asks for; 0 where it is that of a scheduler, or of nothing."""
+    """Count the workers of this machine that an address asks for; 0 where it is that of a scheduler, or of nothing."""
     form = ADDRESS.fullmatch(address)
     return 0 if form is None else int(form["workers"] or 0)
 
@@ -150,7 +150,7 @@ class Cluster:
 
     @property
     def threads(self) -> int:
-        """Of all workers, as they were at first."""
+        """Number of threads of all workers, as they were at first."""
         return sum(self.first_workers.values())
 
     def workers(self) -> dict[str, int]:
@@ -206,7 +206,7 @@ def _version_asker() -> Callable[[], str]:
 
 
 class Payload:
-    """What the chains of a job share, which goes once to each worker that has one of them."""
+    """Data that the chains of a job share, sent once to each worker that has one of them."""
 
     def __init__(self, cluster: Cluster, shared: object, waiting: ThreadPoolExecutor):
         self.cluster, self.client, self._waiting = cluster, cluster.client, waiting
