@@ -31,7 +31,7 @@ Elements = tuple[tuple[int, int], ...]  # (c, j) of a matrix M
 
 
 class Plan(NamedTuple):
-    """Positions of the x of the elements of M: element i has its x at place[i]. It is z_r,regressor theta_l,component."""
+    """Positions of the x of the elements of M: element i has its x, z_r,regressor theta_l,component, at place[i]."""
 
     effect: np.ndarray  # (places,) int64
     first_slot: np.ndarray  # (places,) int64: the slots of the effect, in each of which a record may meet a level

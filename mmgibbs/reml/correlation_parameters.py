@@ -95,7 +95,7 @@ def _free_groups(likelihood: Likelihood) -> list[int]:
 
 
 def _make_renewable(likelihood: Likelihood) -> list[RenewableRelationship] | list[RenewableResidual]:
-    """List the parts of a likelihood that change with the correlations. ModelError where its form cannot change them."""
+    """List the parts of a likelihood that change with the correlations; ModelError where its form has none."""
     if isinstance(likelihood, CorrelatedLikelihood):
         terms = _free_terms(likelihood)
         if terms:

@@ -177,7 +177,7 @@ def maximise_structured(
     watch: CorrelationsWatch | None = None,
     start_correlations: np.ndarray | None = None,
 ) -> StructuredMaximum:
-    """Maximise over phi, and the parameters of relationships. ModelError where C is not positive definite at the start."""
+    """Maximise over phi, and the parameters of relationships; ModelError where C is singular at the start."""
     joint = _Joint(
         likelihood, parameters, CorrelationParameters(likelihood) if has_correlations(likelihood) else None, start
     )

@@ -20,7 +20,7 @@ from mmgibbs.report.html_tables import (
 
 
 def decision_tables(run: Finished, most: int) -> list[dict]:
-    """Make for each criterion the table of the `most` candidates with the highest means, and the response to selection."""
+    """Make for each criterion the table of the `most` candidates with the highest means, and the response."""
     if run.decisions is None or run.response is None:
         return []
     out = []

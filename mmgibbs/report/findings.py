@@ -79,7 +79,7 @@ def said_at_the_end(summary: pl.DataFrame, record: Mapping) -> list[str]:
 
 
 def remarks(run: Finished) -> list[Finding]:
-    """List remarks that are no mistakes, but that results depend on: decisions on data and model, and limits of draws."""
+    """List remarks that are no mistakes, but that results depend on: decisions, and limits of the draws."""
     out, notes = [], run.record.get("notes", ())
     left_out = run.record.get("data", {}).get("records", {}).get("left_out", {})
     for reason, n in left_out.items():

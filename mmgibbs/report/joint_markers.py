@@ -34,7 +34,7 @@ NONE = ("none", "no trait")  # the state without effects; the second where a tra
 
 
 def joint_items(run: Finished, figures: plots.Figures, top: int) -> list[dict]:
-    """Make an item with label, figures and tables for each term whose effects on several traits depend on each other."""
+    """Make label, figures and tables for each term whose effects on several traits depend on each other."""
     items = []
     terms = run.record["analysis"]["model"]["markers"]
     every = list(run.record["analysis"]["traits"])

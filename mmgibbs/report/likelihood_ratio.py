@@ -147,7 +147,7 @@ def _get_item(tree: Any, path: tuple[str, ...]) -> Any:
 
 
 def describe_test(test: LikelihoodRatio, small: str, large: str) -> list[str]:
-    """Describe what was tested and found, what the smaller model lacks, and the source of p; small, large: both models."""
+    """Describe the test, what the smaller model lacks, and the source of p; small, large: both models."""
     lines = [
         f"{small} within {large}: D = {test.statistic:.4f}, p = {p_in_words(test.p)}",
         f"the smaller model {_lacks(test)}",

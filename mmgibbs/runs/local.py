@@ -115,7 +115,7 @@ class LocalExecutor:
 
 
 def bytes_of_processes(factory: ChainFactory) -> int:
-    """Count the bytes of all processes of chains, beside what they share with this one; 0 where the chains run in it."""
+    """Count the bytes of processes of chains, beside what they share with this one; 0 for chains in this one."""
     processes = count_processes(factory)
     return processes * _bytes_of_process(factory) if processes > 1 else 0
 

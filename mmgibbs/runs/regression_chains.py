@@ -27,7 +27,10 @@ from mmgibbs.sampler.schedule import Schedule
 
 @dataclass(frozen=True)
 class RegressionFactory(ChainFactory):
-    """Factory of all chains of a regression as one. The plugin goes by its name, and is prepared where the chains run."""
+    """Factory of all chains of a regression as one.
+
+    The plugin is sent by its name, and is prepared in the process where the chains run, on any machine.
+    """
 
     plugin: str
     data: RegressionData
@@ -66,7 +69,10 @@ class RegressionFactory(ChainFactory):
         return Keys(self.seed, tuple(range(self.schedule.chains)))
 
     def count_device(self) -> dict[str, Any] | None:
-        """Count what `mmgibbs check` prints of a GPU; None on the CPU. DeviceError where the chains do not fit there."""
+        """Count what `mmgibbs check` prints of a GPU; None on the CPU.
+
+        DeviceError is raised where the chains do not fit into the free memory of the device.
+        """
         sampler, arrays = self.prepared
         if arrays.cuda is None:
             return None
