@@ -147,7 +147,7 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
 
 
 def _implied(spec: Variance, markers: Markers, term: Term) -> Variance:
-    """With the start of a term whose variance SNP effects imply: its factor times theirs, held where theirs is."""
+    """Set the start of a term whose variance SNP effects imply: its factor times theirs, held where theirs is."""
     assert markers.left is not None, "it implies one"
     if markers.joint is None:
         start = ((markers.left.factor * markers.prior.start,),)
@@ -158,7 +158,7 @@ def _implied(spec: Variance, markers: Markers, term: Term) -> Variance:
 
 
 def _correlation_infos(design: Design) -> tuple[CorrelationInfo, ...]:
-    """Of the residuals of each group of records that has correlations as parameters."""
+    """List the residual correlations of each group of records that has correlations as parameters."""
     return tuple(
         CorrelationInfo(
             tuple(correlation_label(design, g, name) for name in group.relationship.parameters),
@@ -172,7 +172,7 @@ def _correlation_infos(design: Design) -> tuple[CorrelationInfo, ...]:
 
 
 def marker_infos(design: Design) -> tuple[MarkerInfo | JointMarkerInfo, ...]:
-    """Of each term of SNP effects and trait, then of each term whose effects on several traits have one prior."""
+    """List each term of SNP effects and trait, then each term whose effects on several traits have one prior."""
     joint = [
         JointMarkerInfo(
             m.name,
@@ -187,8 +187,9 @@ def marker_infos(design: Design) -> tuple[MarkerInfo | JointMarkerInfo, ...]:
 
 
 def default_starts(design: Design, phenotypic_variance: np.ndarray) -> tuple[list[np.ndarray | None], np.ndarray]:
-    """Per term (None for fixed), and the residual: the phenotypic variance of each trait split equally over its
-    effects and the residual.
+    """Split the phenotypic variance of each trait equally over its effects and the residual.
+
+    The result has the starts per term (None for fixed), and that of the residual.
     """
     effects_on = np.zeros(design.n_traits)
     for term in design.terms:

@@ -57,7 +57,7 @@ def curves_of_terms(analysis: Analysis, prepared: Prepared) -> tuple[tuple[Adjus
 
 
 def _make(index: int, t: int, curve: Curve, analysis: Analysis, prepared: Prepared) -> AdjustedMeans | None:
-    """None where the records do not determine the curve."""
+    """Build the means of a curve; None where the records do not determine it."""
     design = prepared.design
     term = design.terms[index]
     rows = np.flatnonzero(design.patterns[:, t][design.pattern] & (curve.number >= 0))
@@ -87,7 +87,7 @@ def _names(curve: Curve) -> tuple[str, ...]:
 def _fixed_parts(
     i: int, t: int, rows: np.ndarray, curve: Curve, weights: Weights, analysis: Analysis, prepared: Prepared
 ) -> Iterator[Part]:
-    """Of a fixed term: at the value of the covariate where it has that, else averaged."""
+    """Average a fixed term, or take the value of the covariate where it has that."""
     design = prepared.design
     term = design.terms[i]
     section = analysis.model.fixed.get(term.name)
@@ -110,7 +110,7 @@ ENDING = "_surface"
 
 
 def trends_of_surfaces(analysis: Analysis, prepared: Prepared) -> tuple[SurfaceTrend, ...]:
-    """Of each surface and trait."""
+    """List the trend of each surface and trait."""
     surfaces: dict[tuple, list[int]] = {}
     for i, labels in enumerate(prepared.levels):
         if labels.surface is not None:

@@ -31,7 +31,7 @@ SHOWN = 5  # unknown ids named one by one
 
 
 def read_decisions(analysis: Analysis, prepared: Prepared, assembled: Assembled) -> Decisions | None:
-    """What every chain counts; ConfigError where candidates are unknown, or fewer than two."""
+    """List what every chain counts; ConfigError where candidates are unknown, or fewer than two."""
     asked = analysis.decisions
     if asked is None:
         return None
@@ -60,7 +60,7 @@ def read_decisions(analysis: Analysis, prepared: Prepared, assembled: Assembled)
 def _totals(
     wanted: Mapping[str, Mapping[str, float]], term: str, prepared: Prepared, assembled: Assembled
 ) -> list[TotalValues]:
-    """Of every trait that a criterion weighs and SNPs have effects on: the breeding values are sums with these."""
+    """List the totals of every trait that a criterion weighs and SNPs affect: breeding values include these."""
     design, infos = prepared.design, assembled.terms
     info = next(info for info in infos if info.name == term)
     names = {name for weights in wanted.values() for name in weights}
@@ -131,7 +131,7 @@ def _asked(analysis: Analysis) -> Asked:
 
 
 def decision_facts(analysis: Analysis, decisions: Decisions) -> dict:
-    """For run.json."""
+    """Return the facts for run.json."""
     asked, m = _asked(analysis), decisions.codes.size
     binned = (
         f"from rank {2 * RELATIVE} on in bins at most 1/{RELATIVE} of their first rank wide ({m:,} "
@@ -148,7 +148,7 @@ def decision_facts(analysis: Analysis, decisions: Decisions) -> dict:
 
 
 def decision_notes(analysis: Analysis, prepared: Prepared, decisions: Decisions | None) -> list[str]:
-    """What was understood, for the user: who is ranked by what, and who is not for want of a birth."""
+    """Describe what was understood: who is ranked by what, and who is not for want of a birth."""
     if decisions is None:
         return []
     facts = decision_facts(analysis, decisions)

@@ -34,7 +34,7 @@ def count_chains_at_once(choice: EngineChoice, equations: StructuredEquations, s
 
 
 def count_device(choice: EngineChoice, equations: StructuredEquations, schedule: Schedule) -> dict[str, Any]:
-    """What `mmgibbs check` says of the device: bytes, and the bound of a sweep of the location effects.
+    """Count what `mmgibbs check` prints of the device: bytes, and the bound of a sweep of the location effects.
 
     DeviceError with the numbers where there is too little memory.
     """

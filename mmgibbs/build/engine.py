@@ -85,7 +85,7 @@ class ChosenEngine:
 
 @dataclass(frozen=True)
 class Compared:
-    """What `auto` found."""
+    """Result of `auto`."""
 
     name: str
     why: str
@@ -93,7 +93,7 @@ class Compared:
 
 
 def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = None) -> ChosenEngine:
-    """By `sampler.engine`; begun_with: the engine that a run continues with, None for a new run.
+    """Choose the engine by `sampler.engine`; begun_with: the engine that a run continues with, None for a new run.
 
     A GPU is used where `device: gpu` asks for it, never by itself. Threads: `sampler.threads`, else the cores that
     chains in parallel leave. Raises ConfigError, or DeviceError for a GPU that is not there.
@@ -225,7 +225,7 @@ def joined_components(model: MixedModel) -> Joined:
 
 
 def _engine_by_size(sampler: Sampler, model: MixedModel) -> Compared:
-    """What auto is where nothing is sampled, a GPU is asked for, or the equations are many."""
+    """Choose the engine where nothing is sampled, a GPU is asked for, or the equations are many."""
     if sampler.method != "gibbs" and sampler.device == "gpu":
         return Compared("pcg", "auto: device gpu", {})
     size, free = model.design.n_equations, _free(sampler)
@@ -296,7 +296,7 @@ def _compared(sampler: Sampler, model: MixedModel) -> Compared:
 
 
 def marginal_obstacle(sampler: Sampler, model: MixedModel) -> str | None:
-    """What of an analysis engine marginal cannot be combined with, or what asks for sweeps; None: nothing."""
+    """Describe what engine marginal cannot be combined with, or what asks for sweeps; None: nothing."""
     asked = {
         "update": "level",
         "partition": "auto",
@@ -351,7 +351,7 @@ def drawn_by_sweeps(model: MixedModel) -> float:
 
 
 def effective_draws(model: MixedModel) -> EffectiveDraws:
-    """Those of the type of its traits: normal, or the one that is not."""
+    """Return the effective draws by the type of the traits: normal, or the one that is not."""
     if not model.design.responses:
         return NORMAL
     response = model.design.responses[0]
@@ -367,7 +367,10 @@ def effective_draws(model: MixedModel) -> EffectiveDraws:
 
 
 def _has_few_records_per_level(term: Term) -> bool:
-    """Of the levels with records; herds of dozens of animals have many, animals and mothers have few."""
+    """Compare the records with the levels that have some.
+
+    Herds of dozens of animals have many records, animals and mothers have few.
+    """
     levels = np.concatenate([effect.level[effect.level >= 0] for effect in term.effects])
     return levels.size < RECORDS_PER_LEVEL * np.unique(levels).size
 

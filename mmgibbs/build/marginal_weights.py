@@ -183,7 +183,7 @@ def _divide(i: int, occurs: np.ndarray, found: MarginalWeights, mask: sp.csr_arr
 
 
 def _intersect(a: sp.csr_array, b: sp.csr_array) -> sp.csr_array:
-    """Where both are not 0; one of them may have one row for all."""
+    """Multiply weights, so that both are not 0; one of them may have one row for all."""
     if a.shape[0] == b.shape[0]:
         return sp.csr_array(a.multiply(b))
     many, single = (a, b) if b.shape[0] == 1 else (b, a)
@@ -191,7 +191,7 @@ def _intersect(a: sp.csr_array, b: sp.csr_array) -> sp.csr_array:
 
 
 def _margin(rows: np.ndarray, levels: np.ndarray, weights: Weights) -> tuple[np.ndarray, np.ndarray]:
-    """Of each place in the table its number among the pairs of mean and level of a parent, and the weight of each."""
+    """Number each position in the table among the pairs of mean and level of a parent; also return its weight."""
     n = weights.shape[1]
     pairs, place = np.unique(rows * np.int64(n) + levels, return_inverse=True)
     row = pairs // n if weights.shape[0] > 1 else np.zeros(pairs.size, np.int64)

@@ -97,7 +97,7 @@ SHOWN = 3  # levels in a message
 
 
 def adjusted_means(analysis: Analysis, prepared: Prepared) -> tuple[tuple[AdjustedMeans, ...], list[str]]:
-    """Of each effect in `output.means`, trait by trait, and what there is to say of them.
+    """List the means of each effect in `output.means`, trait by trait, and notes on them.
 
     ConfigError for an effect that has no means.
     """

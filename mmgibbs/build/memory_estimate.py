@@ -37,12 +37,12 @@ class MemoryCount:
 
     @property
     def peak(self) -> int:
-        """At any time."""
+        """The most bytes at any time."""
         return self.tables + max(self.matrices, self.solving)
 
 
 def count_sampling(analysis: Analysis, model: MixedModel, schedule: Schedule, of_engine: int = 0) -> MemoryCount:
-    """Of a run that samples, its chains one after another; of_engine: as below."""
+    """Count the memory of a run that samples, its chains one after another; of_engine: as below."""
     precision = analysis.sampler.precision
     real = np.dtype(np.float32 if precision == "single" else np.float64)
     needed = sampling_bytes(model, schedule, estimated_bytes(model.design, precision), real) + of_engine
@@ -50,7 +50,7 @@ def count_sampling(analysis: Analysis, model: MixedModel, schedule: Schedule, of
 
 
 def count_solving(analysis: Analysis, model: MixedModel, of_factor: int = 0) -> MemoryCount:
-    """Of BLUP and REML; of_factor: bytes of the likelihood, or of the inverse for PEV."""
+    """Count the memory of BLUP and REML; of_factor: bytes of the likelihood, or of the inverse for PEV."""
     needed = solving_bytes(model.design, analysis.sampler.precision) + of_factor
     if analysis.sampler.is_sampled_reml:
         needed += sampled_reml_bytes(model, analysis.sampler.reml_samples)
@@ -153,16 +153,19 @@ def solving_bytes(design: Design, precision: str) -> int:
 
 
 def solutions_that_fit(design: Design, precision: str, wanted: int) -> int:
-    """How many of the folds that are wanted can be solved at once, beside the whole data: 1 at least, which is refused
-    in its turn."""
+    """Count how many of the folds can be solved at once, beside the whole data.
+
+    It is 1 at least, which is refused in its turn.
+    """
     free, bytes_per_solution = free_bytes(), solving_bytes(design, precision)
     return wanted if free is None else max(1, min(wanted, free // max(1, bytes_per_solution) - 1))
 
 
 def sampling_bytes(model: MixedModel, schedule: Schedule, equations: int, real: np.dtype) -> int:
-    """What sampling needs at least, its chains one after another: `equations` (bytes), and the most of what comes in
-    turn: a chain at work beside the results of all; these, squared to be pooled; the pooled ones with the table of
-    solutions.
+    """Count the bytes that sampling needs at least, its chains one after another.
+
+    These are `equations` (bytes), and the most of what comes in turn: a chain at work beside the results of all; these,
+    squared to be pooled; the pooled ones with the table of solutions.
     """
     n, chains = model.design.n_effects, schedule.chains
     bytes_of_chain = bytes_of_results(model, schedule)

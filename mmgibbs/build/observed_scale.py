@@ -55,7 +55,7 @@ def observed_scales(
     marker_levels: Sequence[str] = (),
     diagonals: Mapping[str, np.ndarray] | None = None,
 ) -> tuple[ObservedScale, ...]:
-    """One for each trait in categories or of counts, and for each of its residual classes.
+    """Build a scale for each trait in categories or of counts, and for each of its residual classes.
 
     marker_levels: the column of the genotyped animals of each term of SNP effects. diagonals: random term -> (q,) the
     variance of each level in units of its own, of those that hold what predicted genotypes leave (single_step); None
@@ -165,14 +165,17 @@ def _markers_by_level(
 def read_probabilities(
     traits: Sequence[str], prepared: Prepared, terms: Sequence[TermInfo], scales: Sequence[ObservedScale]
 ) -> tuple[Probabilities, ...]:
-    """Of `output.probabilities`. ConfigError where the trait has no effect of the animal itself, or it varies."""
+    """List the probabilities of `output.probabilities`.
+
+    ConfigError where the trait has no effect of the animal itself, or it varies.
+    """
     return tuple(make_probabilities(name, prepared, terms, scales, "output.probabilities") for name in traits)
 
 
 def make_probabilities(
     name: str, prepared: Prepared, terms: Sequence[TermInfo], scales: Sequence[ObservedScale], where: str
 ) -> Probabilities:
-    """Of one trait; `where` it was asked for is named where it has none."""
+    """Make the probabilities of one trait; errors name `where` it was asked for."""
     design = prepared.design
     t = design.traits.index(name)
     response = next(r for r in design.responses if r.trait == t)
@@ -206,7 +209,7 @@ def make_probabilities(
 
 
 def evenly(records: np.ndarray, most: int = MOST) -> np.ndarray:
-    """At most so many of the records, spread evenly over the file."""
+    """Select at most so many of the records, spread evenly over the file."""
     return records[np.linspace(0, records.size - 1, min(records.size, most)).astype(np.int64)]
 
 
@@ -240,7 +243,10 @@ def population_of_trait(
     exposure: np.ndarray,
     diagonals: Mapping[str, np.ndarray] | None = None,
 ) -> Population:
-    """The same of a trait of any type; exposure: (records,) on the scale of the logarithm, 0 of all but counts."""
+    """Build the population of a trait of any type.
+
+    exposure: (records,) on the scale of the logarithm, 0 of all but counts.
+    """
     parts = [_fixed_contribution(design, i, e, t, records) for i, e in _fixed_effects(design, t)]
     products = [(info.matrix, _products(design, terms, n, t, records)) for n, info in enumerate(terms)]
     for n, info in enumerate(terms):
@@ -323,7 +329,7 @@ MAX_RECORDS = 100_000  # over which means and variances are taken, spread evenly
 
 
 def trait_moments(asked: Sequence[str], prepared: Prepared, terms: Sequence[TermInfo]) -> tuple[TraitMoments, ...]:
-    """Of `output.moments`."""
+    """List the moments of `output.moments`."""
     return tuple(_trait_moments(prepared.design, terms, prepared.design.traits.index(name)) for name in asked)
 
 
@@ -341,7 +347,7 @@ FEW = 12  # classes shown
 
 
 def predicted_classes(prepared: Prepared) -> tuple[PredictedClasses, ...]:
-    """One for each trait in categories or of counts."""
+    """Predict the classes of each trait in categories or of counts."""
     responses = [r for r in prepared.design.responses if isinstance(r, (Categories, Count))]
     return tuple(_predict_response(prepared, r) for r in responses)
 

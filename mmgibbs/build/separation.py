@@ -106,7 +106,7 @@ def _side(
 
 
 def find_separation(design: Design, response: Response) -> Separated | None:
-    """What separates the records of a trait. TooLarge where it is not looked for."""
+    """Find what separates the records of a trait. TooLarge where it is not looked for."""
     t = response.trait
     columns = flat_columns(design, t)
     if not columns:

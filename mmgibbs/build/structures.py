@@ -19,7 +19,7 @@ from mmgibbs.models.terms import Term
 def make_structure(
     spec: Variance, term: Term, labels: Sequence[str], design: Design, phenotypic: np.ndarray
 ) -> Structure | None:
-    """None for a full or diagonal matrix. phenotypic (T,): variance of each trait."""
+    """Make the structure; None for a full or diagonal matrix. phenotypic (T,): variance of each trait."""
     section = spec.structure
     if not section.is_structured:
         return None

@@ -48,7 +48,7 @@ class StoppingRule:
 
     @property
     def facts(self) -> list[dict]:
-        """For run.json."""
+        """Facts for run.json."""
         return [
             {
                 "target": t.wanted.name,
@@ -122,7 +122,7 @@ def check_targets(stop: Stop | None, assembled: Assembled) -> None:
 def stopping_rule(
     sampler: Sampler, assembled: Assembled, ids: Callable[[int, int], str], say: Callable[[str], None]
 ) -> StoppingRule | None:
-    """Of `sampler.stop` in a mixed model. ids(term, level): what a level is called."""
+    """Make the rule of `sampler.stop` in a mixed model. ids(term, level): name of a level."""
     if sampler.stop is None:
         return None
     model = assembled.model

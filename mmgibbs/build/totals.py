@@ -30,7 +30,10 @@ def with_totals(assembled: Assembled, prepared: Prepared) -> Assembled:
 
 
 def make_total(trait: int, terms: Sequence[TermInfo], prepared: Prepared) -> TotalValues | None:
-    """None where the trait has no SNP effects, no effect of the animal itself, or one that changes with covariates."""
+    """Make the total of a trait.
+
+    None where it has no SNP effects, no effect of the animal itself, or one that changes with covariates.
+    """
     direct = direct_component(terms, random_components(terms, trait))
     if direct is None:
         return None
@@ -55,7 +58,10 @@ def make_total(trait: int, terms: Sequence[TermInfo], prepared: Prepared) -> Tot
 def _j_contribution(
     trait: int, prepared: Prepared, markers: Sequence[int], places: np.ndarray
 ) -> tuple[int, int, np.ndarray] | None:
-    """What the regression on J adds to total breeding values (data/genotypes/imputed.py); None where there is none."""
+    """Return the contribution of the regression on J to total breeding values; None where there is none.
+
+    See data/genotypes/imputed.py.
+    """
     j = next((prepared.markers[m].j for m in markers if prepared.markers[m].j is not None), None)
     terms = [i for i, term in enumerate(prepared.design.terms) if term.name == J and term.kind == "fixed"]
     if j is None or not terms:

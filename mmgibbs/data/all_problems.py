@@ -48,7 +48,7 @@ def collect_problems(analysis: Analysis, first: DataError, table: Phenotypes | N
 
 
 def _has_text(text: str, part: str) -> bool:
-    """Whether a text has a part, in a numbered list too, whose lines are indented."""
+    """Check whether a text has a part, in a numbered list too, whose lines are indented."""
     return "\n".join(map(str.strip, part.split("\n"))) in "\n".join(map(str.strip, text.split("\n")))
 
 

@@ -21,8 +21,9 @@ def guess_parent_role(column: str) -> str | None:
 
 
 def codes_for_unknown(ids: pl.Series, data: Data, pedigree: Pedigree | None) -> pl.DataFrame:
-    """Which texts of a column of animals are codes for unknown ('.', 'UNK', '0.0') and no animals of the pedigree, with
-    columns id and count (records).
+    """List the texts of a column of animals that are codes for unknown and no animals of the pedigree.
+
+    Such codes are '.', 'UNK', '0.0'; columns id and count (records).
     """
     counts = pl.DataFrame({"id": ids}).drop_nulls().group_by("id", maintain_order=True).agg(count=pl.len())
     if not data.unknown_parent:

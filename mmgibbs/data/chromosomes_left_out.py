@@ -98,7 +98,7 @@ class ChromosomesLeftOut:
 
 
 def leave_chromosomes_out(analysis: Analysis, prepared: Prepared) -> ChromosomesLeftOut:
-    """Of every additive term with relationships from genotypes."""
+    """Leave chromosomes out of every additive term with relationships from genotypes."""
     assert prepared.genotypes is not None, "relationships from genotypes"
     specs = {name: random.relationship for name, random in analysis.model.random.items()}
     matrices = tuple(

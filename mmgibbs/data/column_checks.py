@@ -58,7 +58,7 @@ def warn_of_codes(analysis: Analysis, records: Records) -> tuple[str, ...]:
 
 
 def _example_of_dates(values: np.ndarray) -> str | None:
-    """One of the values (n,), NaN where not needed, if all of them are dates without separators."""
+    """Return one of the values (n,), NaN where not needed, if all of them are dates without separators."""
     different = np.unique(values[np.isfinite(values)])
     if not different.size or different[0] < _FIRST_DATE or (different % 1 != 0).any() or different[-1] > _LAST_DATE:
         return None
@@ -146,7 +146,7 @@ class _ClassColumn(NamedTuple):
 
 
 def _class_columns(analysis: Analysis, missing: Sequence[str]) -> list[_ClassColumn]:
-    """Every column of classes, once. missing: data.missing as it is.
+    """List every column of classes, once. missing: data.missing as it is.
 
     Ids of animals are none: the pedigree and the genotypes say how these are written. Nor are numbers of rows, columns
     and times, and columns of environments.
@@ -227,7 +227,7 @@ def warn_of_regression_codes(
 
 
 def _codes(table: Phenotypes, path: str, columns: Iterator[tuple[str, np.ndarray]]) -> Iterator[str]:
-    """Of the first columns with a code a warning each, then how many more there are."""
+    """Warn of the first columns with a code for missing, then of how many more there are."""
     coded = []
     for column, values in columns:
         codes = find_missing_codes(values)

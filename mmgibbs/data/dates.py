@@ -26,7 +26,7 @@ AMONG_NUMBERS = "; has a spreadsheet made a date of a number?"
 
 
 def needed(path: str) -> str:
-    """What a column of dates at this YAML path has to be, where numbers are read."""
+    """Describe what a column of dates at this YAML path has to be, where numbers are read."""
     if path.startswith("traits."):
         return "a number, and a date is none: an age in days, say, or the days between two dates"
     if path == "data.weights":
@@ -39,19 +39,19 @@ def needed(path: str) -> str:
 
 
 def are_dates(text: pl.Series) -> bool:
-    """Every value (String, null where missing) is a date, and there is one."""
+    """Check that every value (String, null where missing) is a date, and that there is one."""
     known = text.drop_nulls()
     return len(known) > 0 and bool(known.str.contains(PATTERN).all())
 
 
 def share_of_dates(text: pl.Series) -> float:
-    """Of the values (String, null where missing) the share that are dates, 0 where there is none."""
+    """Return the share of the values (String, null where missing) that are dates, 0 where there is none."""
     known = text.drop_nulls()
     return float(known.str.contains(PATTERN).mean() or 0.0) if len(known) else 0.0  # type: ignore[arg-type]
 
 
 def are_dates_as_numbers(text: pl.Series, is_named: bool = False) -> bool:
-    """Every value (String, null where missing) is a date without separators, as 20110304, 4032011 and 201103.
+    """Check that every value (String, null where missing) is a date without separators, as 20110304 or 201103.
 
     is_named: the name of the column is that of a date, which 110304 may be as well.
     """

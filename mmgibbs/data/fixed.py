@@ -95,7 +95,7 @@ def _covariate(effects: Effects, i: int) -> CovariateEffect:
 
 @dataclass(frozen=True)
 class GroupColumns:
-    """What the unknown-parent groups of one component of a random term contribute to the records of its trait."""
+    """Contributions of the unknown-parent groups of one component of a random term to the records of its trait."""
 
     term: str
     component: int
@@ -542,7 +542,7 @@ ALIASED = "aliased: the records cannot tell them from other fixed effects"
 
 
 def _reference_notes(what: str, levels: Mapping[str, str]) -> list[str]:
-    """One note where all traits have the same reference level."""
+    """List notes on reference levels, a single one where all traits have the same level."""
     if len(set(levels.values())) == 1:
         return [f"{what}: {next(iter(levels.values()))}"]
     return [f"{what}, {trait}: {level}" for trait, level in levels.items()]
@@ -551,7 +551,7 @@ def _reference_notes(what: str, levels: Mapping[str, str]) -> list[str]:
 def _notes(
     effects: Effects, parts: Sequence[_CovariateColumns], ranks: Sequence[_TraitRank], trait_names: Sequence[str]
 ) -> list[str]:
-    """Which columns of covariates were set to 0, and which effects were not checked in full."""
+    """List notes on columns of covariates that were set to 0, and on effects that were not checked in full."""
     notes = []
     for t, trait in enumerate(trait_names):
         rank = ranks[t]
@@ -576,7 +576,7 @@ def _notes(
 
 
 def _held(what: str, names: list[str], reason: str) -> list[str]:
-    """One note on levels set to 0, at most six of them by name."""
+    """List a note on levels set to 0, at most six of them by name."""
     if not names:
         return []
     more = f" and {len(names) - 6} more" if len(names) > 6 else ""

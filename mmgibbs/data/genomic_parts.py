@@ -136,7 +136,7 @@ class GenomicPart:
 
 
 def genomic_parts(analysis: Analysis, prepared: Prepared) -> list[GenomicPart]:
-    """Of each term with additive relationships from genotypes; none without genotypes."""
+    """List the genomic parts of each term with additive relationships from genotypes; none without genotypes."""
     if prepared.genotypes is None:
         return []
     terms = [(i, term.name) for i, term in enumerate(prepared.design.terms) if term.kind == "random"]
@@ -223,7 +223,7 @@ def _find_core(name: str, spec: Genomic, ids: pl.Series, relationship: Relations
 
 
 def keep_core_size(spec: Genomic, relationship: Relationship) -> Genomic:
-    """With as many animals in a core at random as the run took to explain a share of the relationships."""
+    """Set a random core to as many animals as the run took to explain a share of the relationships."""
     if spec.core is None or spec.core.explained is None:
         return spec
     size = relationship.facts["core"]["animals"]

@@ -269,7 +269,7 @@ def blend(K: np.ndarray, spec: Genomic, A22: np.ndarray | None) -> None:
 
 
 def _means(K: np.ndarray) -> Means:
-    """Of the diagonal, of what is off the diagonal, of all."""
+    """Compute the means of the diagonal, of what is off the diagonal, and of all."""
     return diagonal_means(len(K), float(K.trace()), float(K.sum()))
 
 
@@ -335,7 +335,7 @@ def _inverse(
     notes: list[str],
     on: DeviceMatrices | None,
 ) -> Inverted:
-    """Of the whole matrix, or from a core, which enters `facts` and `notes`."""
+    """Invert the matrix, whole or from a core, which enters `facts` and `notes`."""
     asked = spec.core if isinstance(spec, Genomic) else None
     core = None if asked is None else choose_core(term, len(K), ids, asked, lambda: K, notes)
     try:

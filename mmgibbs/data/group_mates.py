@@ -11,7 +11,7 @@ from mmgibbs.pedigree.kernels import kernel
 
 
 class Mates(NamedTuple):
-    """Of n records the animals of their groups."""
+    """Animals of the groups of n records."""
 
     ids: pl.Series  # (m,) String, of every animal of a group, each once
     mate: np.ndarray  # (n, s) int32 place in ids of each mate, -1 for none; s: of the record with most

@@ -23,7 +23,7 @@ SHOWN_LEVELS = 10  # ids named one by one
 
 
 def uses_pedigree(analysis: Analysis, records: Records) -> bool:
-    """Whether an effect needs the pedigree that is given."""
+    """Check whether an effect needs the pedigree that is given."""
     random = analysis.model.random
     needed = any(r.relationship.needs_pedigree for r in random.values())
     return analysis.data.pedigree is not None and (needed or takes_parents(random, records.phenotypes))

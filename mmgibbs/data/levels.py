@@ -55,8 +55,10 @@ _WHOLE_NUMBER = re.compile(r"([0-9]+)")
 
 
 def natural(level: str) -> tuple:
-    """What to sort a level by: those that begin with a number by its value, then the others as text; digits within the
-    text count as whole numbers, so that 'F2:slope' comes before 'F10:slope'.
+    """Return the key to sort a level by.
+
+    Levels that begin with a number are sorted by its value, then the others as text; digits within the text count as
+    whole numbers, so that 'F2:slope' comes before 'F10:slope'.
     """
     first = _FIRST_NUMBER.match(level)
     rest = level[first.end() :] if first else level
@@ -114,7 +116,10 @@ def refuse_unlisted(levels: Sequence[str], column: str, stated: Sequence[str], p
 
 
 def _likely_key(levels: Sequence[str]) -> Callable[[str], Any]:
-    """What to sort words by: months and weekdays by the calendar, dates by time, others as people count them."""
+    """Return the key to sort words by.
+
+    Months and weekdays are sorted by the calendar, dates by time, others as people count them.
+    """
     for names in (_MONTHS, _WEEKDAYS):
         numbers = {level: _find_name(level, names) for level in levels}
         if all(number is not None for number in numbers.values()):

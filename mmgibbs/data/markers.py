@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MarkerLabels:
-    """One term of SNP effects as the user knows it."""
+    """Labels of one term of SNP effects, as the user knows it."""
 
     name: str
     animals: pl.Series  # (n,) ids in the order of the store
@@ -79,7 +79,7 @@ def marker_terms(
     traits: Sequence[Trait],
     imputed: Imputed | None = None,
 ) -> tuple[list[Markers], list[MarkerLabels], list[str]]:
-    """One term for each section of `model.markers` and each of its traits, with notes on their SNPs."""
+    """Build a term for each section of `model.markers` and each of its traits, with notes on their SNPs."""
     terms, labels = [], []
     names = [t.name for t in traits]
     sections = analysis.model.markers
@@ -185,7 +185,7 @@ def prior_spec(section: MarkerEffects, total: float, phenotypic: float) -> Marke
 
 
 def _mean_factor(section: MarkerEffects) -> float:
-    """Of the variance of an effect over the classes, at the shares where they start; 1 without classes."""
+    """Return the mean factor of the variance of an effect over the classes, at the starting shares; else 1."""
     if not section.classes or section.pi.start is None:
         return 1.0
     return float(np.dot(section.classes, section.pi.start))
@@ -234,7 +234,7 @@ def set_shares(shares: np.ndarray, states: np.ndarray) -> np.ndarray:
 
 
 def _trait_prior(section: MarkerEffects, joint: JointPriorSpec, i: int) -> MarkerPriorSpec:
-    """What the prior says of one of its traits."""
+    """Derive the prior of one of the traits of a joint prior."""
     df = section.variance.df
     arguments = float(joint.start[i, i]), joint.fixed, df, float(joint.scale[i, i]) / df
     return MarkerPriorSpec(section.prior, *arguments, {"classes": section.classes} if section.classes else {})

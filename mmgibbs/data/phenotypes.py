@@ -118,7 +118,7 @@ class Phenotypes:
         return all(c in self.frame.columns for c in self.interactions.get(column, (column,)))
 
     def choose_columns(self, columns: Iterable[str]) -> Phenotypes:
-        """The same records with those of these columns that are there, as `read_phenotypes` reads them."""
+        """Select those of these columns that are there, as `read_phenotypes` reads them."""
         chosen = [c for c in dict.fromkeys(columns) if self.has(c)] or self.frame.columns[:1]
         frame = self.frame.select(chosen)
         of_table = (self.columns, self.name, self.rows, self.missing, self.decimal)
@@ -128,7 +128,7 @@ class Phenotypes:
         return self if mask.all() else replace(self, frame=self.frame.filter(pl.Series(mask)), rows=self.rows[mask])
 
     def without(self, mask: np.ndarray, columns: Iterable[str]) -> Phenotypes:
-        """The same records with no value in these columns where `mask` (n,) is True."""
+        """Remove the values of these columns where `mask` (n,) is True."""
         seen = pl.Series(~mask)
         blanked = [pl.when(seen).then(pl.col(c)).alias(c) for c in columns if self.has(c)]
         return replace(self, frame=self.frame.with_columns(blanked))
@@ -166,7 +166,7 @@ class Phenotypes:
         return clean_ids(self._column(column, path), {"", *self.missing, *unknown}, self.name)
 
     def find_empty(self, column: str, path: str, record: int) -> str:
-        """Of a combination of columns, the first that has no value in a record; of another column its name."""
+        """Find the first column of a combination that has no value in a record; of another column its name."""
         columns = self.interactions.get(column, {})
         return next((c for c, absent in columns.items() if self.text(c, path, absent)[record] is None), column)
 
@@ -241,8 +241,9 @@ class Phenotypes:
     def _remember_format(
         self, column: str, path: str, text: pl.Series, values: pl.Series, absent: set[str], comma: int | None
     ) -> None:
-        """What `notes`, `warnings` and `with_points` need of a column that was read as numbers; comma: of which cell a
-        comma was found to be decimal.
+        """Store what `notes`, `warnings` and `with_points` need of a column that was read as numbers.
+
+        comma: of which cell a comma was found to be decimal.
         """
         self.of_numbers.add(column)
         if comma is not None:
@@ -275,7 +276,7 @@ class Phenotypes:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How numbers were read that can be read in two ways."""
+        """Notes on numbers that can be read in two ways."""
         columns = ", ".join(f"{quoted(column)} ({shown})" for column, shown in self.with_commas.items())
         commas = (f"{self.name}: commas are decimal points in {columns}",) if columns else ()
         return (*self.of_reading, *commas)
@@ -331,7 +332,10 @@ def _open(
 
 
 def _read_columns(table: Table, source: Source, wanted: Sequence[str] | None) -> pl.DataFrame:
-    """Those of the columns that are there; where none is, any column keeps the rows: who needs one will name it."""
+    """Read those of the columns that are there.
+
+    Where none is there, any column keeps the rows: the code that needs a column names it in its error.
+    """
     known = set(table.names)
     columns = None if wanted is None else [c for c in dict.fromkeys(wanted) if c in known]
     try:

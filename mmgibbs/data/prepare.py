@@ -222,7 +222,7 @@ def warn_of_orders(analysis: Analysis) -> tuple[str, ...]:
 
 
 def _columns(analysis: Analysis) -> list[str]:
-    """Every phenotype column that the analysis may use."""
+    """List every phenotype column that the analysis may use."""
     fixed = [c for f in analysis.model.fixed.values() for c in (*f.class_columns, *f.number_columns)]
     weights = [analysis.data.weights] if analysis.data.weights is not None else []
     by = analysis.variances.residual.by
@@ -236,7 +236,7 @@ def _columns(analysis: Analysis) -> list[str]:
 
 
 def _need_columns(analysis: Analysis, phenotypes: Phenotypes) -> None:
-    """All columns named by the analysis are there: a misspelt one is reported before anything is computed."""
+    """Check that all columns of the analysis are there, so that a misspelt one is reported before any work."""
     for trait in analysis.traits:
         for column, path in response_columns(trait):
             phenotypes.need(column, path)

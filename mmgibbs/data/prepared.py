@@ -39,7 +39,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class SurfacePart:
-    """One of the random effects that a surface over the rows and columns of fields is the sum of."""
+    """One of the random effects whose sum is a surface over the rows and columns of fields."""
 
     name: str  # 'rows', ..., 'surface'
     columns: tuple[str, str, str | None]  # of rows, columns and trials: the surface that it is of

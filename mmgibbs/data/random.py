@@ -77,7 +77,7 @@ def ids_with_records(analysis: Analysis, phenotypes: Phenotypes, observed: np.nd
 
 
 def takes_parents(random: Mapping[str, Random], phenotypes: Phenotypes) -> bool:
-    """Some level is the sire or dam from the pedigree."""
+    """Check whether some level is the sire or dam from the pedigree."""
     return any(
         e.level in _FROM_PEDIGREE and e.level not in phenotypes.columns
         for r in random.values()
@@ -86,7 +86,7 @@ def takes_parents(random: Mapping[str, Random], phenotypes: Phenotypes) -> bool:
 
 
 def wanted_columns(random: Mapping[str, Random]) -> list[str]:
-    """Every phenotype column that random effects may use."""
+    """List every phenotype column that random effects may use."""
     out = list(ANIMAL_COLUMNS)
     for r in random.values():
         out += r.relationship.number_columns
@@ -119,7 +119,7 @@ class RandomTerms:
         self._animal_column = ""
 
     def build(self, name: str) -> tuple[Term, LevelLabels]:
-        """One term of `model.random` and its labels.
+        """Build a term of `model.random` and its labels.
 
         DataError: a level or covariate that is missing or unknown on a record that needs it.
         """
@@ -264,7 +264,7 @@ class RandomTerms:
         return codes
 
     def _column_path(self, term: str, column: str) -> str | None:
-        """Where the relationship of a term names a column, as that of plots does the one of their rows."""
+        """Return the path of the key by which the relationship of a term names a column, as the rows of plots."""
         relationship = self.analysis.model.random[term].relationship
         key = next((key for key in COLUMN_KEYS if getattr(relationship, key, None) == column), None)
         return None if key is None else f"model.random.{term}.relationship.{key}"

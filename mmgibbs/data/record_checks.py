@@ -68,7 +68,7 @@ def _same_as_earlier(frame: pl.DataFrame) -> pl.Series:
 
 
 def _every_column(analysis: Analysis, phenotypes: Phenotypes) -> pl.DataFrame:
-    """The same records with all columns of the table, of which an analysis reads those that it uses."""
+    """Return the records with all columns of the table, of which an analysis reads those that it uses."""
     every = phenotypes.table or read_phenotypes(analysis.data)
     return _comparable(every.frame.filter(pl.Series(np.isin(every.rows, phenotypes.rows))))
 
@@ -79,14 +79,14 @@ def _comparable(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _has_fractions(cells: pl.Series) -> bool:
-    """Some are numbers, and not whole."""
+    """Check whether some cells are numbers, and not whole."""
     text = cells.cast(pl.String).str.strip_chars().str.replace(",", ".", literal=True)
     numbers = text.cast(pl.Float64, strict=False)
     return bool((numbers.is_finite() & (numbers % 1 != 0)).any())  # 'NaN' and 'inf' are none
 
 
 def _varying_columns(distinct: pl.DataFrame, keys: list[str], values: list[str]) -> list[str]:
-    """Those of `values` of which rows of equal keys have several; all, where no distinct rows have equal keys."""
+    """List those of `values` that vary in rows of equal keys; all, where no distinct rows have equal keys."""
     n = distinct.n_unique(keys)
     if n == distinct.height:
         return values

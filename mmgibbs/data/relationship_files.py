@@ -99,7 +99,7 @@ def read_gamma(path: Path, names: tuple[str, ...]) -> np.ndarray:
 
 
 def _from_genotypes(kin: Kin, genotypes: PreparedGenotypes) -> np.ndarray:
-    """By generalised least squares, of the genotyped animals that the pedigree knows."""
+    """Estimate by generalised least squares, from the genotyped animals that the pedigree knows."""
     read, ids = kin.pedigree, genotypes.animals["animal"]
     codes = read.codes(ids)
     known = ids.filter(codes.is_not_null())
@@ -189,7 +189,7 @@ def _three_columns(path: Path, term: str) -> tuple[pl.DataFrame, np.ndarray, str
 
 
 def _is_header(frame: pl.DataFrame) -> bool:
-    """Whether the first row, whose value is no number, has names: its ids stand in no other row."""
+    """Check whether the first row, whose value is no number, has names: its ids are in no other row."""
     ids = pl.concat([frame["id1"][1:], frame["id2"][1:].alias("id1")])
     return not any((ids == frame[column][0]).any() for column in ("id1", "id2"))
 

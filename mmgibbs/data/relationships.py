@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Read:
-    """What a reader found."""
+    """Result of a reader."""
 
     relationship: base.Relationship
     labels: LevelLabels

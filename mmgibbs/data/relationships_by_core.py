@@ -88,8 +88,10 @@ def single_step_by_core(
 def _build_core(
     asked: Asked, inverse: SubsetInverse | None, notes: list[str]
 ) -> tuple[CoreParts, WithChosen, dict[str, Any]]:
-    """Of the blended and tuned matrix: its inverse in the precision in which it is stored, its columns and diagonal,
-    and the facts for run.json. inverse: A22^-1, where there is a pedigree. notes: as of `choose_core`.
+    """Build the core form of the blended and tuned matrix.
+
+    It returns the inverse in the precision in which it is stored, its columns and diagonal, and the facts for run.json.
+    inverse: A22^-1, where there is a pedigree. notes: as of `choose_core`.
     """
     spec, single_step = asked.spec, isinstance(asked.spec, SingleStep)
     weight = inverse.times(np.ones(len(asked.ids))) if inverse is not None and spec.frequencies == "base" else None
@@ -119,7 +121,7 @@ def _build_core(
 
 
 def _inverted(parts: CoreParts) -> Inverted:
-    """As figures and notes read it: the error of the whole is unknown."""
+    """Return the inverse as figures and notes read it: its error is unknown."""
     return Inverted(parts.of_core, parts.condition, np.nan)
 
 

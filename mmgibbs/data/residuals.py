@@ -231,7 +231,7 @@ def _block_diagonal(blocks: Sequence[np.ndarray]) -> SparseInverse:
 
 
 def _warn_of_means_without_records(group: np.ndarray, place: np.ndarray, tables: Sequence[KnownMeans]) -> list[str]:
-    """Of the effects that records are means of; a file may have those of others."""
+    """Warn of effects that records are means of, where a mean has no record; a file may have those of others."""
     effects, warnings = {tables[g].effect for g in np.unique(group)}, []
     for g, means in enumerate(tables):
         absent = np.setdiff1d(np.arange(len(means.levels)), place[group == g])

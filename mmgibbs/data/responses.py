@@ -52,7 +52,7 @@ def _text(trait: Trait, phenotypes: Phenotypes) -> pl.Series:
 
 
 def no_records_error(trait: Trait, phenotypes: Phenotypes) -> DataError:
-    """Of a trait without a single value, to be raised."""
+    """Make the error for a trait without a single value, to be raised."""
     missing = ", ".join(v or "empty" for v in dict.fromkeys((*phenotypes.missing, *trait.missing)))
     return DataError(
         f"{phenotypes.name}: found no record of trait '{trait.name}' (column '{trait.column}'); needed "

@@ -134,7 +134,7 @@ def _values(records: Records, trait: int) -> np.ndarray:
 
 
 def _said_of_numbers(trait: Trait, y: np.ndarray, columns: Sequence[tuple[str, str, np.ndarray]]) -> Iterator[str]:
-    """Of columns (YAML path, column, values (n,)) that determine the trait, one by one or together."""
+    """Describe columns (YAML path, column, values (n,)) that determine the trait, one by one or together."""
     alone = False
     for path, column, x in columns:
         relation = "a linear function" if is_linear_function(y, [x]) else "a function" if is_monotone(y, x) else ""
@@ -155,7 +155,7 @@ def _said_of_numbers(trait: Trait, y: np.ndarray, columns: Sequence[tuple[str, s
 
 
 def _said_of_classes(trait: Trait, t: int, y: np.ndarray, effects: Effects) -> Iterator[str]:
-    """Of fixed classes each of whose levels has one value of the trait, or one record."""
+    """Describe fixed classes each of whose levels has one value of the trait, or one record."""
     for effect in effects:
         if not isinstance(effect, ClassEffect) or not effect.column or not effect.is_flat(t):
             continue

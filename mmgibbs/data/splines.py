@@ -125,7 +125,7 @@ def _basis_words(spec: Section) -> str:
 
 
 class Factor(NamedTuple):
-    """What a curve is multiplied by: a column, less its mean and in its standard deviations over the records."""
+    """Multiplier of a curve: a column, less its mean and in its standard deviations over the records."""
 
     in_records: np.ndarray  # (n,) 0 where it is not needed
     mean: float

@@ -80,7 +80,7 @@ def _advise(phenotypes: Phenotypes, cells: Sequence[str]) -> str:
 
 
 def keep_environment(trait: Trait, phenotypes: Phenotypes) -> Phenotypes:
-    """The same records with no value of the trait where `where` says that they have none."""
+    """Remove the values of the trait from the records that `where` excludes."""
     outside = _outside(trait.where, f"traits.{trait.name}.where", phenotypes)
     return phenotypes.without(outside, [column for column, _ in response_columns(trait)])
 

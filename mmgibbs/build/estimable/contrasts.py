@@ -23,7 +23,7 @@ ROUNDS = 3  # of least squares, each on what the one before has left
 
 
 class Contrasts(NamedTuple):
-    """Of one trait."""
+    """Contrasts of one trait."""
 
     rows: np.ndarray  # (n,) records that have the trait, of those that are looked at
     z: np.ndarray  # (n,) normals, before X is projected out
@@ -31,7 +31,10 @@ class Contrasts(NamedTuple):
 
 
 def draw_contrasts(design: Design, records: np.ndarray, m: int) -> list[Contrasts] | None:
-    """Of each trait, from these records; None where X is too large, or its least squares do not converge."""
+    """Draw contrasts of each trait from these records.
+
+    The result is None where X is too large for a basis, or where its least squares by lsmr do not converge.
+    """
     out = []
     for trait in range(design.n_traits):
         rows = records[design.patterns[design.pattern[records], trait]]
@@ -109,7 +112,7 @@ def _remove_projection(X: sparse.csc_array, z: np.ndarray) -> np.ndarray | None:
 
 
 def _project_out_by_basis(X: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """By an orthonormal basis, applied again to what rounding leaves."""
+    """Project out X by an orthonormal basis, applied again to what rounding leaves."""
     values, vectors = np.linalg.eigh(X.T @ X)
     kept = values > SMALLEST * values[-1]
     Q = X @ (vectors[:, kept] / np.sqrt(values[kept]))
@@ -119,7 +122,7 @@ def _project_out_by_basis(X: np.ndarray, z: np.ndarray) -> np.ndarray:
 
 
 def _project_out_by_lsmr(X: sparse.csc_array, z: np.ndarray) -> np.ndarray | None:
-    """By lsmr, which takes columns that depend on each other."""
+    """Project out X by lsmr, which takes columns that depend on each other."""
     from scipy.sparse.linalg import lsmr
 
     g = np.empty(z.shape)

@@ -80,7 +80,7 @@ def sample_families(design: Design, size: int, seed: int) -> np.ndarray:
 
 
 def _list_relatives(term: Term) -> list[np.ndarray]:
-    """Per kind of relative (q,): one of each level, -1 where there is none."""
+    """List for each kind of relative (q,) one of each level, -1 where there is none."""
     if term.kind != "random":
         return []
     out = []

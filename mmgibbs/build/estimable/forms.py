@@ -28,7 +28,7 @@ SNPS = 1024  # decoded at once
 
 
 class Element(NamedTuple):
-    """Of the matrix of one block, row >= column: positions among its components."""
+    """Element of the matrix of one block, row >= column: positions among its components."""
 
     block: int
     row: int
@@ -41,14 +41,14 @@ class Form(NamedTuple):
 
 
 class Forms(NamedTuple):
-    """Of all elements of the blocks."""
+    """Forms of all elements of the blocks."""
 
     of_traits: dict[tuple[int, int], list[Form]]  # by pair of traits, the first not after the second
     units: list[np.ndarray]  # (k,) per block: what a variance of 1 of each component adds to that of a record
 
 
 def compute_forms(design: Design, blocks: Sequence[Block], contrasts: Sequence[Contrasts]) -> Forms:
-    """Of every element of the blocks."""
+    """Compute the forms of every element of the blocks."""
     with_z = [np.column_stack([c.z, c.g]) for c in contrasts]
     lengths = [float(np.sum(c.g**2)) / c.g.shape[1] or 1.0 for c in contrasts]
     squares = [float(c.z @ c.z) or 1.0 for c in contrasts]

@@ -39,8 +39,9 @@ class Block:
 def list_estimated_blocks(
     design: Design, covariances: Sequence[CovarianceModel | None], residual: ResidualModel
 ) -> list[Block]:
-    """Of matrices that are estimated; and the residual variances that are 1 by convention, since data do not know the
-    scale of a liability: what cannot be told from such a variance is not determined.
+    """List the blocks of matrices that are estimated, and the residual variances that are 1 by convention.
+
+    Data do not know the scale of a liability: what cannot be told from such a variance is not determined.
     """
     implied = {m.left.term for m in design.markers if m.left is not None}
     blocks = []
@@ -63,8 +64,10 @@ def list_estimated_blocks(
 
 
 def _list_marker_blocks(design: Design) -> list[Block]:
-    """Of SNP effects of equal variance. Other priors are mixtures, which differ from normal effects in more than their
-    variance."""
+    """List the blocks of SNP effects of equal variance.
+
+    Other priors are mixtures, which differ from normal effects in more than their variance.
+    """
     by_key: dict[str, list[Markers]] = {}
     for m in design.markers:
         is_fixed = m.prior.fixed if m.joint is None else m.joint.fixed

@@ -33,7 +33,7 @@ def describe_undetermined(
 
 
 def _describe_none(elements: Sequence[Element], blocks: Sequence[Block], design: Design, source: str) -> str:
-    """Of elements of one matrix."""
+    """Describe undetermined elements of one matrix."""
     block = blocks[elements[0].block]
     of_variances = all(e.row == e.column for e in elements)
     of_covariances = all(e.row != e.column for e in elements)
@@ -90,7 +90,7 @@ def _is_independent(design: Design, block: Block) -> bool:
 
 
 def _describe_few_values(elements: Sequence[Element], blocks: Sequence[Block], design: Design) -> str:
-    """Where the covariates of a random regression have fewer values than coefficients."""
+    """Describe a random regression whose covariates have fewer values than coefficients."""
     for number in dict.fromkeys(e.block for e in elements):
         block = blocks[number]
         for effect in design.terms[block.term].effects if block.term is not None else ():
@@ -139,7 +139,7 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 def describe_untested(undetermined: Sequence[tuple[Element, ...]], blocks: Sequence[Block]) -> str:
-    """Where a part of the records leaves something open, and all of them are too many to be asked."""
+    """Describe elements that a part of the records leaves open, where all records are too many to be tested."""
     named = _name_elements([e for elements in undetermined for e in elements], blocks)
     return (
         f"variances: a sample of families does not determine {named}, and all records and fixed effects are too many "

@@ -41,7 +41,7 @@ class Growth(NamedTuple):
 
 
 def find_improper_blocks(blocks: Sequence[Block]) -> list[int]:
-    """Those whose prior does not hold large variances."""
+    """Find the blocks whose prior does not bound large variances."""
     out = []
     for number, block in enumerate(blocks):
         if block.model is None or block.unit or block.model.fixed or block.model.scale_prior is not None:
@@ -52,7 +52,7 @@ def find_improper_blocks(blocks: Sequence[Block]) -> list[int]:
 
 
 def count_contrasts_needed(blocks: Sequence[Block]) -> int:
-    """How many of one trait are to be looked at so that every condition can be seen to hold."""
+    """Count the contrasts of one trait that are needed to see that every condition holds."""
     improper = [blocks[i] for i in find_improper_blocks(blocks)]
     return 2 + int(sum(max(0.0, -block.size * _nu(block)) for block in improper))
 
@@ -107,7 +107,7 @@ def _nu(block: Block) -> float:
 
 
 def _list_sets(blocks: Sequence[Block], improper: Sequence[int]) -> Iterator[dict[int, tuple[int, ...]]]:
-    """Of components: each; those of one trait, and all, of each set of blocks; small sets first."""
+    """List sets of components: each; those of one trait, and all, of each set of blocks; small sets first."""
     for b in improper:
         for p in range(blocks[b].size):
             yield {b: (p,)}

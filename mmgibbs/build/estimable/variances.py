@@ -89,7 +89,7 @@ CONTRASTS_PER_ELEMENT = 2  # error contrasts of a trait for each of its (co)vari
 
 @dataclass(frozen=True)
 class Findings:
-    """What some of the records leave open; of all records, what there is to say."""
+    """Findings on what some of the records leave open, and on all records."""
 
     elements: list[tuple[Element, ...]]
     growth: list[Growth]
@@ -130,7 +130,7 @@ def _look_at_groups(
     groups: Sequence[tuple[int, ...]],
     blocks: Sequence[Block],
 ) -> tuple[Findings, bool]:
-    """Of groups of traits that have nothing in common, one after another, as many trials are."""
+    """Test groups of traits that have nothing in common, one after another, as many trials are."""
     elements: list[tuple[Element, ...]] = []
     is_complete = True
     for traits in groups:
@@ -148,7 +148,7 @@ def _is_estimated(block: Block) -> bool:
 
 
 def _look_at_records(design: Design, blocks: Sequence[Block], is_sampled: bool) -> tuple[Findings, bool]:
-    """Of all records, or of a part of them that leaves nothing open; False where all are too many to be asked."""
+    """Test all records, or a part of them that leaves nothing open; False where all are too many."""
     m = int(np.clip(count_contrasts_needed(blocks), *CONTRASTS))
     m = max(m, _count_contrasts_for_elements(blocks))
     findings = Findings([], [])

@@ -25,7 +25,7 @@ UNKNOWN = ("0", ".", "")  # what files write for an allele that they do not know
 
 @dataclass(frozen=True)
 class Counterparts:
-    """Where the q SNPs of a run are in another file."""
+    """Positions of the q SNPs of a run in another file."""
 
     row: np.ndarray  # (q,) int64 in the file; -1: not there
     turned: np.ndarray  # (q,) bool: the file counts the other allele

@@ -33,7 +33,7 @@ _CARRIAGE_RETURN = 13
 
 
 def matches(head: bytes) -> bool:
-    """Whether the first line of a file that begins with these bytes is an id and a string of digits."""
+    """Check whether the first line of a file that begins with these bytes is an id and a string of digits."""
     fields = first_line(head).split()
     return len(fields) == 2 and fields[1].isdigit()
 

@@ -172,7 +172,7 @@ def _with_known_places(file: GenotypeFile) -> GenotypeFile:
 
 
 def _with_names(file: GenotypeFile) -> GenotypeFile:
-    """Every SNP with a name that no other has."""
+    """Give every SNP a name that no other has."""
     snps, count = name_snps(file.snps)
     notes = (f"{file.name}: {counted(count, 'SNP')} without a name, called {HOW}",) if count and file.named else ()
     _refuse_twice(snps["snp"], np.arange(1, snps.height + 1), f"{file.name}: SNPs in", "SNP", "data.genotypes")

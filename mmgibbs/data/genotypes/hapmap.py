@@ -41,12 +41,12 @@ _CODE_UNKNOWN = len(_BASES) ** 2  # after the numbers of pairs of bases
 
 
 def matches(head: bytes) -> bool:
-    """Whether a file that begins with these bytes is a HapMap file: rs#, alleles, chrom, pos."""
+    """Check whether a file that begins with these bytes is a HapMap file: rs#, alleles, chrom, pos."""
     return _is_header(first_line(head).decode(errors="replace"))
 
 
 def _is_header(line: str) -> bool:
-    """Whether a line is the header of a HapMap file, however its fields are separated."""
+    """Check whether a line is the header of a HapMap file, however its fields are separated."""
     fields = line.replace(",", " ").replace(";", " ").replace('"', " ").lower().split()[:4]
     return len(fields) == 4 and fields[0] in ("rs#", "rs") and fields[1:] == ["alleles", "chrom", "pos"]
 
@@ -85,7 +85,7 @@ def read(genotypes: Genotypes, traits: Collection[str] = ()) -> GenotypeFile:
 
 
 class _Reading(NamedTuple):
-    """What messages on genotypes name."""
+    """Names that messages on genotypes use."""
 
     table: Table
     sites: pl.DataFrame
@@ -93,7 +93,7 @@ class _Reading(NamedTuple):
 
 
 def _count_descriptions(table: Table) -> int:
-    """How many columns stand before the animals."""
+    """Count the columns before the animals."""
     if not _is_header("\t".join(table.names[:4])):
         shown = ", ".join(quoted(name) for name in table.names[:4])
         raise DataError(

@@ -94,7 +94,10 @@ class Imputed:
 def imputed_animals(
     analysis: Analysis, phenotypes: Phenotypes, genotypes: PreparedGenotypes, kin: Kin | None
 ) -> tuple[Imputed | None, list[str]]:
-    """None where no term of SNP effects asks for it; and notes. DataError where every animal is genotyped."""
+    """Find the imputed animals and notes; None where no term of SNP effects asks for them.
+
+    DataError where every animal is genotyped.
+    """
     section = next((s for s in analysis.model.markers.values() if s.single_step == "epsilon"), None)
     if section is None:
         return None, []

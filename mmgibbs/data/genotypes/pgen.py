@@ -51,7 +51,7 @@ class PgenSource(GenotypeSource):
 
 
 def matches(head: bytes) -> bool:
-    """Whether a file that begins with these bytes is a .pgen: those of a .bed, with another third byte."""
+    """Check whether a file that begins with these bytes is a .pgen: those of a .bed, with another third byte."""
     return head.startswith(MAGIC) and head[2:3] > bytes([SNP_MAJOR])
 
 

@@ -64,7 +64,7 @@ class BedSource(GenotypeSource):
 
 
 def matches(head: bytes) -> bool:
-    """Whether a file that begins with these bytes is a .bed."""
+    """Check whether a file that begins with these bytes is a .bed."""
     return head.startswith(MAGIC) and head[2:3] <= bytes([SNP_MAJOR])
 
 

@@ -43,12 +43,12 @@ class PreparedGenotypes:
 
     @property
     def snps(self) -> pl.DataFrame:
-        """Those kept: the columns of `Checked.snps`."""
+        """The SNPs that are kept: the columns of `Checked.snps`."""
         return self.checked.snps.filter("kept")
 
     @property
     def animals(self) -> pl.DataFrame:
-        """Those kept: the columns of `Checked.animals`."""
+        """The animals that are kept: the columns of `Checked.animals`."""
         return self.checked.animals.filter("kept")
 
     @property
@@ -67,7 +67,7 @@ class PreparedGenotypes:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Of what changes results."""
+        """Warnings of what changes results."""
         return self.file.warnings + self.matched.warnings
 
     @property

@@ -173,7 +173,7 @@ def _has_row_numbers(table: Table, name: str, plain: dict[str, str]) -> bool:
 
 
 def _counts_rows(table: Table, name: str) -> bool:
-    """Whether the values of a column are 0, 1, 2, ... or 1, 2, 3, ..."""
+    """Check whether the values of a column are 0, 1, 2, ... or 1, 2, 3, ..."""
     if table.n_rows < _FEWEST_ROWS:
         return False
     numbers = table.read([name]).to_series().cast(pl.Float64, strict=False)
@@ -196,8 +196,9 @@ def _is_empty(table: Table, name: str) -> bool:
 
 
 def _columns_of_dominance(names: Sequence[str], is_raw: bool) -> list[str]:
-    """Those of plink --recode AD: of a .raw by their names, of another table where the SNP 'rs1_A' of 'rs1_HET' is
-    there, too.
+    """List the columns of dominance of plink --recode AD.
+
+    Those of a .raw are known by their names, those of another table where the SNP 'rs1_A' of 'rs1_HET' is there, too.
     """
     ends = [name for name in names if name.upper().endswith(_OF_DOMINANCE)]
     if is_raw or not ends:
@@ -406,7 +407,7 @@ class _Cells:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How numbers were read that can be read in two ways."""
+        """Notes on numbers that can be read in two ways."""
         if not self.commas:
             return ()
         column, cell = next(iter(self.commas.items()))

@@ -50,7 +50,7 @@ _HALF, _HAPLOID, _POLYPLOID, _WITH_UNNAMED = 1, 2, 3, 4  # their places, from 1
 
 
 def matches(head: bytes) -> bool:
-    """Whether a file that begins with these bytes is a VCF or BCF."""
+    """Check whether a file that begins with these bytes is a VCF or BCF."""
     return head.startswith((b"##fileformat=VCF", b"BCF\x02"))
 
 
@@ -233,7 +233,7 @@ class _Sites:
 
 @contextmanager
 def _quiet(cyvcf2: Any) -> Iterator[None]:
-    """Without the lines that htslib prints on damaged files: the error says it in one."""
+    """Silence the lines that htslib prints on damaged files: the error says it in one."""
     set_level = getattr(cyvcf2.cyvcf2, "set_htslib_log_level", None)
     if set_level is None:
         yield
@@ -272,7 +272,7 @@ def _refuse_file(path: Path) -> None:
 
 
 def _reason(path: Path, error: Exception, sites: _Sites) -> str:
-    """What is wrong with a file, in place of codes of htslib."""
+    """Explain what is wrong with a file, in place of codes of htslib."""
     samples = _samples_of_header(path)
     if twice := [sample for sample, count in Counter(samples).items() if count > 1]:
         return f"sample {quoted(twice[0])} is there twice; needed every animal once"

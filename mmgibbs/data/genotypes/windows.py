@@ -62,7 +62,7 @@ def window_size(asked: Windows, unit: str | None) -> float:
 
 
 def windows_notes(name: str, snps: pl.DataFrame, asked: Windows, unit: str | None) -> list[str]:
-    """What is said of the windows of a term before a run: widths that the map makes too wide or too narrow.
+    """List notes on the windows of a term before a run: widths that the map makes too wide or too narrow.
 
     name: YAML path of the windows; snps as for `placed`.
     """
@@ -95,7 +95,7 @@ def windows_notes(name: str, snps: pl.DataFrame, asked: Windows, unit: str | Non
 
 
 def _steps(table: pl.DataFrame, asked: Windows | None, unit: str | None) -> pl.DataFrame:
-    """With the column step: number of the window on its chromosome, null where a place is needed and unknown."""
+    """Add the column step: number of the window on its chromosome, null where a position is needed and unknown."""
     if asked is None:
         return table.with_columns(step=pl.lit(0, pl.Int64))
     if _windows_by_position(table, asked):
