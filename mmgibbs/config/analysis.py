@@ -59,7 +59,7 @@ class Analysis(Section):
 
     @classmethod
     def unknown_key(cls, key: str) -> str:
-        """Also finds keys that are one level too high."""
+        """Explain an unknown key; keys that are one level too high are found too."""
         sections: dict[str, type[Section]] = {
             "data": Data,
             "model": Model,

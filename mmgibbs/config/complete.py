@@ -118,7 +118,7 @@ def _check_saved_levels(analysis: Analysis, model: Model, problems: Problems) ->
 
 
 def _check_snp_effects(analysis: Analysis, model: Model, problems: Problems) -> None:
-    """They come from breeding values of genotyped animals."""
+    """Check that `snp_effects` has breeding values of genotyped animals to come from."""
     kinds = (random.relationship for random in model.random.values())
     if analysis.output.snp_effects and not any(isinstance(kind, Genomic) for kind in kinds):
         problems.add(

@@ -97,7 +97,7 @@ def complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mode
 
 
 def _write_out_surfaces(random: dict[str, Random], problems: Problems) -> dict[str, Random]:
-    """Each part of a surface as a term of its own, NAME_rows, ... (see Spline)."""
+    """Write each part of a surface as a term of its own, NAME_rows, ... (see Spline)."""
     out: dict[str, Random] = {}
     for name, term in random.items():
         parts = term.relationship.write_out() if isinstance(term.relationship, Spline) else {"": term.relationship}

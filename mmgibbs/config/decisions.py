@@ -122,7 +122,7 @@ def check_on_records(decisions: Decisions | None, types: Mapping[str, str], prob
 
 
 def criteria(decisions: Decisions, random: Random) -> dict[str, Weights]:
-    """Of complete decisions: trait or index -> component of the term, or what is on the scale of records -> weight."""
+    """List the criteria of complete decisions: trait or index -> component of the term or record scale -> weight."""
     wanted = {trait: {trait: 1.0} for trait in decisions.traits} | decisions.index
     return {
         name: {
@@ -144,7 +144,7 @@ def find_component(name: str, random: Random) -> str | None:
 def complete_decisions(
     decisions: Decisions | None, model: Model, names: Sequence[str], method: str, problems: Problems
 ) -> Decisions | None:
-    """With term and traits; `names`: the traits of the analysis. What does not fit goes to `problems`."""
+    """Fill in term and traits; `names`: the traits of the analysis. What does not fit goes to `problems`."""
     if decisions is None:
         return None
     if model.plugin is not None or method != "gibbs":

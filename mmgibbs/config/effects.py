@@ -162,7 +162,7 @@ class Fixed(Section):
         return {key: v for key, v in super().as_file().items() if key not in unused} | {"prior": prior}
 
     def is_flat(self, trait: str) -> bool:
-        """Whether the effect acts on the trait with a flat prior."""
+        """Check whether the effect acts on the trait with a flat prior."""
         return trait in self.traits and self.trait_prior(trait) is None
 
 
@@ -216,7 +216,7 @@ class RandomEffect(Section):
 
     @property
     def has_several_levels(self) -> bool:
-        """Whether a record may have several levels."""
+        """True if a record may have several levels."""
         return self.levels is not None or self.mates is not None
 
     @property
@@ -348,7 +348,7 @@ class Model(Section):
 
     @property
     def is_empty(self) -> bool:
-        """No effect and no intercept."""
+        """True without an effect and without an intercept."""
         return self.intercept is False and not (self.fixed or self.random or self.markers)
 
     @property

@@ -57,7 +57,7 @@ class Section(BaseModel):
 
     @classmethod
     def long_form(cls, value: object) -> object:
-        """What a short way of writing this section means."""
+        """Expand a short way of writing this section."""
         return value
 
     @classmethod
@@ -90,7 +90,7 @@ class Section(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _read(cls, value: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Every unknown key at its place with the nearest known one, every wrong value, every broken rule."""
+        """Read a section: report every unknown key with the nearest known one, every wrong value, every broken rule."""
         if isinstance(value, cls):
             return value
         value = cls.long_form({} if is_nothing(value) else value)
@@ -159,7 +159,7 @@ def _described(schema: Schema, field: FieldInfo) -> Schema:
 
 
 def any_of(*schemas: Schema) -> Schema:
-    """One of the schemas; those of a schema that itself is `any_of` some are taken by themselves."""
+    """Combine schemas of which one is to hold; those of a schema that itself is `any_of` some are taken apart."""
     flat = [s["anyOf"] if list(s) == ["anyOf"] else [s] for s in schemas]
     unique = [schema for several in flat for schema in several]
     return {"anyOf": [schema for i, schema in enumerate(unique) if schema not in unique[:i]]}
@@ -221,7 +221,7 @@ def to_lower_case(value: object) -> object:
 
 @dataclass(frozen=True, eq=False)
 class AlsoTakes:
-    """In `Annotated`: JSON schemas of what the validators of a type take beside its values."""
+    """Schemas, in `Annotated`, of what the validators of a type take beside its values."""
 
     schemas: tuple[Schema, ...]
 
@@ -313,7 +313,7 @@ Cell = Annotated[
 
 
 def read_list(value: object) -> object:
-    """One value may be without its brackets."""
+    """Read a list; one value may be without its brackets."""
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
         return (value,)
     return tuple(value) if isinstance(value, list) else value
@@ -418,7 +418,7 @@ def read_table(value: object) -> object:
 
 
 def read_separator(value: object) -> object:
-    """One character; ' ' means any white space."""
+    """Read a separator of one character; ' ' means any white space."""
     words = {"whitespace": " ", "space": " ", "blank": " ", "tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";"}
     text = words.get(value, value) if isinstance(value, str) else value
     if not isinstance(text, str) or len(text.encode()) != 1 or text in '"\n\r\0':
@@ -463,7 +463,7 @@ ColumnOrPosition = Annotated[
 
 @dataclass(frozen=True)
 class Interval:
-    """How often: every so many sweeps, or minutes."""
+    """Interval of so many sweeps, or minutes."""
 
     every: float
     unit: str  # 'sweeps' | 'minutes'

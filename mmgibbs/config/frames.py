@@ -80,7 +80,7 @@ def keep_orders(frame: pl.DataFrame, table: Any) -> pl.DataFrame:
 
 
 def _names(table: Any) -> list[str]:
-    """Of the columns. ValueError for two that are one."""
+    """List the names of the columns. ValueError for two that are one."""
     names = [str(name) for name in table.columns]
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:

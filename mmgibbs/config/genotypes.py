@@ -122,12 +122,12 @@ class Genotypes(Section):
         return {"file": value} if isinstance(value, str) else value
 
     def with_paths(self, change: Callable[[Path], Path]) -> Self:
-        """Itself with change(path) for every path."""
+        """Replace every path by change(path)."""
         given = {key: getattr(self, key) for key in self.paths}
         return self.model_copy(update={key: change(v) for key, v in given.items() if isinstance(v, Path)})
 
     def completed(self) -> Self:
-        """With the files beside it, where the format has some and the analysis does not name them."""
+        """Fill in the files beside it, where the format has some and the analysis does not name them."""
         format = FORMATS.get(self.chosen_format or "", Format())
         beside = {"map": format.map, "animals": format.animals}
         completed = {

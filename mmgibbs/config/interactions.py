@@ -49,7 +49,7 @@ def _write_out_name(name: object, keys: object, is_whole: bool) -> object:
 
 
 def check_interaction(columns: tuple[str, ...]) -> tuple[str, ...]:
-    """Two or more columns, of which a class and a covariate are made."""
+    """Check that there are two or more columns, of which a class and a covariate are made."""
     if len(columns) == 1:
         raise wrong(f"found the one column {show(columns[0])}, needed two or more")
     return columns

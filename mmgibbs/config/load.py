@@ -175,7 +175,7 @@ def _as_written(place: tuple[str, ...], tree: object) -> tuple[str, ...]:
 
 
 def _is_absent(tree: object, place: tuple[str, ...]) -> bool:
-    """Whether the file has no such key."""
+    """Check whether the file has no such key."""
     for key in place:
         if not isinstance(tree, dict) or key not in tree:
             return True

@@ -219,7 +219,7 @@ class MarkerEffects(Section):
 
     @property
     def prior_kind(self) -> MarkerPriorKind:
-        """What is known of its prior."""
+        """The known properties of its prior."""
         return MARKER_PRIORS.get(self.prior, OF_ANOTHER_PACKAGE)
 
     @property
@@ -231,7 +231,7 @@ class MarkerEffects(Section):
         return {key for key, default in fields.items() if getattr(self, key) not in (default, same.get(key, default))}
 
     def completed(self) -> Self:
-        """With what depends on the prior filled in."""
+        """Fill in what depends on the prior."""
         if not self.prior_kind.classes:
             return self
         classes = self.classes or self.prior_kind.classes
@@ -244,13 +244,13 @@ class MarkerEffects(Section):
         return self.model_copy(update={"classes": classes, "pi": pi})
 
     def with_paths(self, change: Callable[[Path], Path]) -> Self:
-        """Itself with change(path) for the file of its SNPs."""
+        """Replace the path of the file of its SNPs by change(path)."""
         if self.snps is None or self.snps.file is None:
             return self
         return self.model_copy(update={"snps": self.snps.model_copy(update={"file": change(self.snps.file)})})
 
     def on_traits(self, every: tuple[str, ...]) -> Self:
-        """With its traits filled in, and how the effects on them depend on each other."""
+        """Fill in the traits, and how the effects on them depend on each other."""
         traits, across = self.traits or every, self.across_traits
         if across is None:
             kind = self.prior_kind
@@ -265,12 +265,12 @@ class MarkerEffects(Section):
 
     @property
     def n_states(self) -> int:
-        """Of a SNP over all traits, where there is one for every set of them; 0 else."""
+        """Number of states of a SNP over all traits, where there is one for every set of them; 0 else."""
         has_states = self.together and not self.prior_kind.is_normal and self.across_traits != "shared"
         return 2 ** len(self.traits) if has_states else 0
 
     def refusals(self) -> list[tuple[tuple[str, ...], str]]:
-        """What does not fit once everything is filled in."""
+        """List what does not fit once everything is filled in."""
         return [*self._class_lines(), *self._trait_lines()]
 
     def _class_lines(self) -> list[tuple[tuple[str, ...], str]]:

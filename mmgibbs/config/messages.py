@@ -23,7 +23,7 @@ _OURS, _UNSUITABLE = "ours", "unsuitable"  # types of our errors: with their mes
 
 @dataclass(frozen=True)
 class Expected:
-    """In `Annotated`: what messages call the values of a field, where its bounds and choices do not say it."""
+    """Description, in `Annotated`, of the values of a field for messages, beside its bounds and choices."""
 
     text: str
 
@@ -147,7 +147,7 @@ def _flat(metadata: Sequence[Any]) -> Iterator[Any]:
 
 
 def _expected_text(kind: Any, value: object) -> str:
-    """What a field takes: as it says itself, or by its choices or bounds; with a hint of what may be meant."""
+    """Describe what a field takes: as it says itself, or by its choices or bounds; with a hint of what may be meant."""
     kind, metadata = _plain(kind)
     texts = [m.text for m in metadata if isinstance(m, Expected)]
     choices = get_args(kind) if get_origin(kind) is Literal else ()

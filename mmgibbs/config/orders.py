@@ -31,7 +31,7 @@ class GuessedOrder(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """What the components of a term are of: cells of one column, or traits."""
+    """Subject of the components of a term: cells of one column, or traits."""
 
     column: str | None
     levels: tuple[str, ...]

@@ -42,7 +42,7 @@ class Relationship(Section):
 
     @property
     def one_sex(self) -> bool:
-        """No animal may be both sire and dam."""
+        """True if no animal may be both sire and dam."""
         return True
 
     def refusals(self, data: Data) -> list[tuple[str, str]]:
@@ -54,7 +54,7 @@ class Relationship(Section):
         return []
 
     def with_paths(self, change: Callable[[Path], Path]) -> Self:
-        """Itself with change(path) for every path."""
+        """Replace every path by change(path)."""
         return self
 
     @property
@@ -74,7 +74,7 @@ class Relationship(Section):
 
     @property
     def lacks_parameters(self) -> bool:
-        """It has parameters, and the file gives no values of them."""
+        """True if it has parameters, and the file gives no values of them."""
         return False
 
     @property
@@ -82,7 +82,7 @@ class Relationship(Section):
         return False
 
     def with_fixed_parameters(self) -> Self:
-        """Itself, its parameters held at the values of the file."""
+        """Hold the parameters at the values of the file."""
         return self
 
     def as_file(self) -> str | dict:

@@ -18,7 +18,7 @@ _WITHOUT_SOLUTIONS = tuple(name for name, kind in ENGINES.items() if not kind.so
 
 
 class Rule(NamedTuple):
-    """What is said of a key where a condition holds."""
+    """A message for a key where a condition holds."""
 
     key: str  # dotted, below the section; '': the section as a whole
     is_broken: Callable[[Any], object]
@@ -48,7 +48,7 @@ class Clash(NamedTuple):
 
 
 class RefusedByGpu(NamedTuple):
-    """What `device: gpu` does not take whatever the data are: rules of models/gpu_rules.py."""
+    """Keys that `device: gpu` refuses whatever the data are: rules of models/gpu_rules.py."""
 
     key: str
 
@@ -73,7 +73,7 @@ def broken(rules: Iterable[Rule | Clash | RefusedByGpu], section: Any) -> Iterat
 
 
 def _is_given(key: str, **values: object) -> Callable[[Any], bool]:
-    """Whether a key has a value, and other keys those values."""
+    """Make a check that a key has a value, and other keys those values."""
 
     def check(s: Any) -> bool:
         given = getattr(s, key) not in (None, "auto", (), {})

@@ -214,7 +214,7 @@ class Sampler(Section):
 
     @property
     def default_tolerance(self) -> float:
-        """Where the analysis gives none."""
+        """The tolerance where the analysis gives none."""
         return TOLERANCE_OF_SAMPLED_REML if self.is_sampled_reml else TOLERANCES[self.method]
 
     @property

@@ -100,7 +100,7 @@ def describe_levels(effect: RandomEffect) -> str:
 
 
 def advise_key(key: str) -> str | None:
-    """What to write where a key of `mates` stands beside `level`; None for other keys."""
+    """Advise what to write where a key of `mates` is beside `level`; None for other keys."""
     if key not in GroupMates.fields_by_key():
         return None
     example = {"group": "group: COLUMN"}.get(key, f"group: COLUMN, {key}: ...")

@@ -84,7 +84,7 @@ class Autoregression(Relationship):
         return {} if self.step is None else dict.fromkeys(self.parameters, self.step)
 
     def with_steps(self, lengths: Mapping[str, float]) -> Self:
-        """Itself with these steps; lengths: column -> its step."""
+        """Set these steps; lengths: column -> its step."""
         steps = {key: lengths[column] for key in self.parameters if (column := getattr(self, key)) in lengths}
         return self.model_copy(update={"step": steps or None})
 

@@ -96,7 +96,7 @@ class Structure(Section):
 
     @property
     def kind_class(self) -> type[Model]:
-        """What is known of its kind."""
+        """The class of its kind."""
         return STRUCTURES[self.kind]
 
     @property
@@ -108,7 +108,7 @@ class Structure(Section):
 
     @property
     def has_drawn_factors(self) -> bool:
-        """Whether the number of factors is drawn."""
+        """True if the number of factors is drawn."""
         return self.factors == "auto"
 
     def problems(self, labels: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -53,7 +53,7 @@ def spelled(cell: str) -> str:
 
 
 def as_yaml_value(value: Any) -> Any:
-    """What plain text means where no field says so: null, true, false, a number, else the text itself (YAML 1.2)."""
+    """Interpret plain text where no field does: null, true, false, a number, else the text itself (YAML 1.2)."""
     if isinstance(value, dict):
         return {key: as_yaml_value(v) for key, v in value.items()}
     if isinstance(value, list):

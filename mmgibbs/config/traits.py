@@ -126,7 +126,7 @@ class Trait(Section):
         return (self.lower, self.upper) if self.lower and self.upper else (self.column,)
 
     def is_apart(self, other: Trait) -> bool:
-        """Whether no record can have both traits, by their `where`."""
+        """Check that no record can have both traits, by their `where`."""
         return any(other.where.get(column, cell) != cell for column, cell in self.where.items())
 
     def _check_bounds(self, problems: Problems) -> None:

@@ -165,7 +165,7 @@ class KnownResidual(Section):
         return tuple(self.files.values() if isinstance(self.files, dict) else self.files)
 
     def with_paths(self, change: Callable[[Path], Path]) -> Self:
-        """Itself with change(path) for every path."""
+        """Replace every path by change(path)."""
         if isinstance(self.files, dict):
             changed: object = {value: change(path) for value, path in self.files.items()}
         else:
@@ -236,7 +236,7 @@ class ResidualVariance(Variance):
         return (*columns, *(() if self.known is None else self.known.columns))
 
     def of_class(self, name: str) -> Variance:
-        """What holds for one class."""
+        """Return the variance of one class."""
         section = self.classes.get(name)
         given = {} if section is None else {key: getattr(section, key) for key in section.model_fields_set}
         return self.model_copy(update=given | {"classes": {}})
@@ -268,7 +268,7 @@ class Variances(Section):
 
     @classmethod
     def edit_schema(cls, schema: Schema, resolve: Callable[[Schema], Schema]) -> None:
-        """Those of `terms` have no key of their own in the file."""
+        """Edit the schema: the terms have no key of their own in the file."""
         schema["additionalProperties"] = schema["properties"].pop("terms")["anyOf"][0]["additionalProperties"]
 
     def as_file(self) -> dict:

@@ -136,7 +136,7 @@ def _check_separation(training: Design, what: str) -> None:
 
 @dataclass(frozen=True)
 class Sampling:
-    """All that a chain needs."""
+    """Settings of a chain."""
 
     model: MixedModel  # of all records
     choice: EngineChoice
@@ -147,7 +147,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Draw:
-    """One draw, none of it copied."""
+    """A draw, none of it copied."""
 
     theta: list[np.ndarray]  # (q, k) per term, on the scale of the design
     parameters: dict[str, np.ndarray]  # covariance matrices, thresholds, ... by name
@@ -155,7 +155,7 @@ class Draw:
     design: Design  # that it is a draw of
 
     def slope(self, term: int, component: int) -> float:
-        """Of a fixed regression with one level, on the user's scale."""
+        """Return the slope of a fixed regression with one level, on the user's scale."""
         rescaling = next((r for r in self.design.rescale if r.term == term and component in r.components), None)
         if rescaling is None:
             return float(self.theta[term][0, component])
@@ -164,7 +164,7 @@ class Draw:
 
 
 class Follower(Protocol):
-    """What receives every kept draw."""
+    """Receiver of every kept draw."""
 
     def add(self, draw: Draw) -> None: ...
 

@@ -70,7 +70,7 @@ def write_page(comparison: Comparison, path: Path) -> Path:
 
 
 def page(comparison: Comparison) -> dict:
-    """What the template shows."""
+    """Prepare the values that the template shows."""
     figures, sections = plots.Figures(), []
     for method, (heading, summary) in HEADINGS.items():
         table = comparison.table.filter(method=method)

@@ -100,7 +100,7 @@ def find_aliased(effects: Sequence[Columns], rank: Rank) -> tuple[list[np.ndarra
 
 
 def _drop_equal_sums(effects: Sequence[Columns], independent: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The same (n_levels, m) bool per effect, less a level wherever those of two classes that are kept have one sum."""
+    """Drop a level of an effect wherever the kept levels of two classes have one sum; (n_levels, m) bool per effect."""
     kept = [k.copy() for k in independent]
     for i, j in combinations([i for i, e in enumerate(effects) if e.covariates is None], 2):
         kept[j] = columns_independent_of_class(_only(effects[j], kept[j]), _only(effects[i], kept[i]))
@@ -138,8 +138,10 @@ def _component_representatives(X: sparse.csc_array, kept: np.ndarray, stays: np.
 
 
 def _distances(X: sparse.csc_array, subset: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Of each chosen column of X (n, p), one of a part, from the space of the others of its part, which meet no record
-    of another part: one solve does for all."""
+    """Compute the distance of each chosen column of X (n, p) from the space of the other columns of its part.
+
+    One column of a part is chosen, and parts have no record in common: one solve does for all.
+    """
     remaining, sum_of_chosen = np.delete(np.arange(X.shape[1]), chosen), X[:, chosen].sum(axis=1)
     residuals = sum_of_chosen - X[:, remaining] @ _solved(sparse.csc_array(X[:, remaining]), sum_of_chosen)
     of_record = np.zeros(X.shape[0], subset.dtype)
@@ -222,7 +224,10 @@ def _active(term: Term) -> np.ndarray:
 
 
 def _parts(design: Design, trait: int, of: Design | None = None) -> Iterator[FlatEquations]:
-    """Of a trait, each with the columns in force in `of`, by default in the design itself; the others are 0."""
+    """List the parts of a trait, each with the columns in force in `of`, by default in the design itself.
+
+    The others are 0.
+    """
     observed = design.patterns[design.pattern][:, trait]
     for i, term in enumerate(design.terms):
         active = _active(term if of is None else of.terms[i])

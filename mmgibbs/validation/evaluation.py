@@ -56,7 +56,7 @@ class Recorded:
 
     @property
     def units(self) -> str:
-        """What this column names, in words: the levels of a sire model are no animals with records of their own."""
+        """Name of the units of this column: levels of a sire model are no animals with records of their own."""
         return "animals" if self.column in ANIMAL_COLUMNS else f"levels of '{self.column}'"
 
     def without(self, masked: np.ndarray) -> Analysis:
@@ -83,7 +83,7 @@ class Recorded:
         return (covariates | self.phenotypes.of_numbers) - levels - {by, self.column}
 
     def _used_variances(self, seen: pl.Series) -> Variances:
-        """Without the residual classes of which no record is left."""
+        """Drop the residual classes of which no record is left."""
         variances = self.analysis.variances
         if variances.residual.by is None:
             return variances
@@ -113,14 +113,14 @@ class Evaluation:
 
     @property
     def engine(self) -> PcgSolver:
-        """To solve for other right-hand sides."""
+        """The solver for other right-hand sides."""
         if self.solver is None:
             refuse_reduced_rank(self.design)
         assert self.solver is not None, "only what was found was kept of this evaluation"
         return self.solver
 
     def single_threaded(self) -> Evaluation:
-        """The same, for who solves several right-hand sides side by side."""
+        """Return the evaluation with one thread, for who solves several right-hand sides side by side."""
         engine = copy(self.engine)
         engine.threads = ALONE
         return replace(self, solver=engine)
@@ -187,8 +187,10 @@ def read_recorded(analysis: Analysis, sampled: bool = False) -> Recorded:
 
 
 def drop_unused(records: Recorded, prepared: Prepared) -> Recorded:
-    """Without the records that the design lacks: SNP effects may drop those of animals without genotypes. Steps of
-    autoregressions are those of all records, also where some are left out."""
+    """Drop the records that the design lacks: SNP effects may drop those of animals without genotypes.
+
+    Steps of autoregressions are those of all records, also where some are left out.
+    """
     records = replace(records, analysis=_hold_steps(records.analysis, prepared.counts.get("steps", {})))
     used = np.isin(records.phenotypes.rows, prepared.record_row)
     if used.all():
@@ -209,7 +211,7 @@ def _hold_steps(analysis: Analysis, steps: Mapping[str, Mapping[str, float]]) ->
 
 
 def _fix_variances(analysis: Analysis) -> Analysis:
-    """To be solved by BLUP; sampled at fixed variances where records have liabilities, or SNPs have effects."""
+    """Fix the variances for BLUP. Records with liabilities, or SNPs with effects, are sampled at fixed variances."""
     random = {
         name: term.model_copy(update={"relationship": term.relationship.with_fixed_parameters()})
         for name, term in analysis.model.random.items()
@@ -251,7 +253,7 @@ def evaluate_masked(records: Recorded, masked: np.ndarray, what: str, threads: T
 
 
 def _as_it_can_be_solved(analysis: Analysis) -> Analysis:
-    """Where the whole data have just enough records for `absorption`, what is left of them may have too few."""
+    """Set `absorption` to auto: where the whole data have just enough records for it, a part may have too few."""
     if analysis.sampler.preconditioner != "absorption":
         return analysis
     return analysis.model_copy(update={"sampler": analysis.sampler.model_copy(update={"preconditioner": "auto"})})

@@ -66,7 +66,7 @@ def write(validation: Validation, path: Path, report: bool, say: Callable[[str],
 
 
 def _can_write_page(name: str, say: Callable[[str], None]) -> bool:
-    """Whether the libraries of pages are installed; says which are not."""
+    """Check whether the libraries of pages are installed; say which are not."""
     from mmgibbs.report.render import missing_libraries
 
     missing = missing_libraries()

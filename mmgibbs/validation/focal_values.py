@@ -52,7 +52,7 @@ MOST_DRAWS = 1000  # of the values of the focal animals that are kept
 
 @dataclass(frozen=True)
 class BreedingValue:
-    """One kind of breeding value on one trait, of the focal animals that have it."""
+    """A kind of breeding value on one trait, of the focal animals that have it."""
 
     term: str
     effect: str
@@ -88,8 +88,10 @@ class BreedingValue:
         matrices: Mapping[int, str],
         known: Left | None = None,
     ) -> float:
-        """Of the values among these animals under the prior, at the posterior means of variances: for a random term
-        (1 + Fbar - 2 fbar) sigma2_u, for SNPs v sum_j var(x_aj), v the mean variance of an effect.
+        """Compute the variance of the values among these animals under the prior, at the posterior means of variances.
+
+        For a random term it is (1 + Fbar - 2 fbar) sigma2_u, for SNPs v sum_j var(x_aj), v the mean variance of an
+        effect.
 
         parameters: name -> (draws, ...); matrices: term -> name of the draws of its covariance matrix. known: as of
         `residual_spread`, which values of the same animals share. NaN where that is.
@@ -154,7 +156,7 @@ def spread_of_genotypes(markers: Markers, places: np.ndarray) -> float:
 
 
 def choose_values(assembled: Assembled, prepared: Prepared, focal: Focal) -> tuple[list[BreedingValue], list[str]]:
-    """Every kind of breeding value that enough of the focal animals have, and notes on those that lack one."""
+    """List every kind of breeding value that enough of the focal animals have, and notes on those that lack one."""
     out, notes = _random_term_values(assembled, prepared, focal), []
     genomic = _marker_values(prepared, focal) + _totals(assembled, prepared, focal)
     for value in genomic:
@@ -241,7 +243,7 @@ class FocalValue:
 
 
 class FocalValueAccumulator:
-    """Of one chain."""
+    """Accumulator of the focal values of one chain."""
 
     def __init__(self, value: BreedingValue, n_draws: int):
         self.value, size = value, value.animals.size

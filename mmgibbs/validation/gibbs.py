@@ -163,7 +163,7 @@ WHOLE, PARTIAL = 100_000, 100_001  # numbers of these chains, beyond those of th
 
 @dataclass(frozen=True)
 class Followed:
-    """What a chain of the whole or of the partial data says."""
+    """Results of a chain of the whole or of the partial data."""
 
     effects: MeanEffects
     values: list[FocalValue]
@@ -172,7 +172,7 @@ class Followed:
 
 @dataclass(frozen=True)
 class _Chains:
-    """What the chains of one validation have in common."""
+    """The chains of one validation, and what they have in common."""
 
     sampling: Sampling
     assembled: Assembled
@@ -227,7 +227,7 @@ def validate_by_sampling(
 
 
 def choose_sampling(analysis: Analysis, assembled: Assembled) -> Sampling:
-    """How each chain is sampled."""
+    """Choose how each chain is sampled."""
     s, model = analysis.sampler, assembled.model
     chosen = choose_engine(s, model)
     held = analysis.variances.mode == "fixed"
@@ -253,7 +253,7 @@ def _run_complete(
 def follow(
     sampling: Sampling, values: list[BreedingValue], number: int, masked: np.ndarray | None, what: str
 ) -> Followed:
-    """One chain without the masked records, which are those of `what`."""
+    """Run one chain without the masked records, which are those of `what`."""
     design = sampling.model.design
     training = design if masked is None else drop_records(design, masked, what)[0]
     mean, n = MeanEffects(), sampling.schedule.n_kept
@@ -265,7 +265,7 @@ def follow(
 def predict_fold(
     sampling: Sampling, wanted: Sequence[Predictor], number: int, fold: Fold
 ) -> tuple[list[FoldPredictions], list[PredictedFold]]:
-    """One chain without the fold; what is left out of each response, and what each predictor says."""
+    """Run one chain without the fold and return the predictions of each response and each predictor."""
     design = sampling.model.design
     training, unfinished = drop_records(design, fold.masked, fold.name)
     of_responses = [Predictions(design, training, r, fold, r.trait in unfinished) for r in design.responses]

@@ -74,7 +74,7 @@ ROUNDING = 1e-12  # of the largest value, by which values that are the same may 
 
 @dataclass(frozen=True)
 class Predictor:
-    """What predicts a trait: one effect, or all random ones."""
+    """Predictor of a trait: one effect, or all random ones."""
 
     trait: int
     term: str
@@ -137,7 +137,7 @@ def fold_statistics(
 
 
 def all_same(values: np.ndarray) -> bool:
-    """They do not vary; their variance itself may be that of the rounding of their mean."""
+    """Check that values do not vary; their variance itself may be that of the rounding of their mean."""
     return bool(np.ptp(values) <= ROUNDING * np.abs(values).max()) if len(values) else True
 
 
@@ -196,8 +196,9 @@ def expectations(
 
 
 def _may_be_selected(observed: np.ndarray, trait: int) -> bool:
-    """Whether some records lack the trait and have another that is recorded together with it: of several environments
-    a record has one, and is not selected.
+    """Check whether some records lack the trait and have another that is recorded together with it.
+
+    Of several environments a record has one, and is not selected.
     """
     together = observed[observed[:, trait]].any(axis=0)
     return bool(observed[~observed[:, trait]][:, together].any())
@@ -303,8 +304,10 @@ def cross_validate(
 def predictions_of_fold(
     records: Portable, whole_data: Evaluation, wanted: list[Predictor], fold: Fold
 ) -> list[tuple[np.ndarray, bool]]:
-    """For each predictor (m,) its predictions of the tested records that have the trait, from those that are not
-    masked, and whether other unknown-parent groups were set to 0 for them."""
+    """Predict for each predictor (m,) the tested records that have the trait, from those that are not masked.
+
+    It also returns whether other unknown-parent groups were set to 0 for them.
+    """
     with records.records() as copied:
         partial = evaluate_masked(copied, fold.masked, fold.name)
     theta, design, out = random_solutions(partial, whole_data), whole_data.design, []
@@ -388,7 +391,7 @@ def score_categories(p: np.ndarray, category: np.ndarray) -> Statistics:
 
 
 def score_counts(probability: np.ndarray, expected: np.ndarray, count: np.ndarray) -> Statistics:
-    """The same of counts: probability (n,) of what was observed, expected (n,) counts."""
+    """Score counts: probability (n,) of what was observed, expected (n,) counts."""
     correlation = float(np.corrcoef(expected, count)[0, 1]) if expected.std() > 0 and count.std() > 0 else np.nan
     with np.errstate(divide="ignore"):
         surprise = float(-np.log(probability).mean())
@@ -401,5 +404,5 @@ def score_counts(probability: np.ndarray, expected: np.ndarray, count: np.ndarra
 
 
 def score_intervals(mean: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> Statistics:
-    """The same of censored records: mean (n,) predicted liabilities."""
+    """Score censored records: mean (n,) predicted liabilities."""
     return {"concordance": (concordance(mean, lower, upper), None)}

@@ -63,7 +63,7 @@ TOLERANCE = 1e-5  # of the solutions behind standard errors: what it leaves in a
 
 @dataclass(frozen=True)
 class Compared:
-    """One component of breeding values of the focal animals from whole and partial data."""
+    """A component of breeding values of the focal animals from whole and partial data."""
 
     term: str
     effect: str
@@ -124,7 +124,7 @@ def dropped_samples_notes(
 
 
 def families_text(units: str) -> str:
-    """What such standard errors are."""
+    """Describe such standard errors."""
     return (
         f"standard deviation over {BOOTSTRAPS:,} bootstrap samples of half-sib families by sire among the focal "
         f"{units}; too small, as it knows nothing of other families"
@@ -222,8 +222,10 @@ def compare_evaluations(
 def solve_whole_and_partial(
     columns: int, whole_data: Evaluation, without: Callable[[Threads], Evaluation]
 ) -> tuple[Evaluation, Evaluation]:
-    """Both, ready for so many right-hand sides: side by side where there are threads for it. Factors are made one after
-    the other where memory has no room to make them together."""
+    """Prepare whole and partial data for so many right-hand sides: side by side where there are threads for it.
+
+    Factors are made one after the other where memory has no room to make them together.
+    """
     at_once = whole_data.engine.threads
     if not may_pay(whole_data.design, columns):
         return whole_data, without(at_once)
@@ -260,7 +262,7 @@ def describe_problems(
     groups_fixed: bool,
     elsewhere: bool,
 ) -> list[str]:
-    """What must be known of the statistics of one component beside their numbers.
+    """Describe what must be known of the statistics of one component beside their numbers.
 
     found: estimates; sd: standard errors; errors: names of those from the inverse equations; missing: replicates
     without a statistic; elsewhere: other groups are set to 0 in the partial data.
@@ -324,8 +326,11 @@ def simulated_moments(
 
 
 def _choose_executor(whole_data: Evaluation, partial: Evaluation, replicates: int, executor: Executor) -> Executor:
-    """Who solves for simulated records: with both factors here, this process, unless other machines have so much to do
-    that it pays to send them the factors."""
+    """Choose who solves for simulated records.
+
+    With both factors here it is this process, unless other machines have so much to do that it pays to send them the
+    factors.
+    """
     if whole_data.direct is None or partial.direct is None:
         return executor
     if isinstance(executor, LocalExecutor):
@@ -384,7 +389,7 @@ AT_ONCE = 10  # replicates: enough to share a pass over the data, few enough to 
 
 
 def can_simulate(evaluation: Evaluation) -> bool:
-    """No random effect has a relationship matrix that is known by its inverse alone."""
+    """Check that no random effect has a relationship matrix that is known by its inverse alone."""
     return all(t.relationship.can_draw for t in evaluation.design.terms)
 
 
@@ -424,8 +429,10 @@ def simulated_sums(
 
 
 def draw_once(evaluation: Evaluation) -> None:
-    """One draw of each random effect, which leaves with the relationship what it derives for draws: threads that draw
-    side by side without it would each derive it."""
+    """Draw each random effect once, so that its relationship keeps what it derives for draws.
+
+    Threads that draw side by side without it would each derive it.
+    """
     for term in evaluation.design.terms:
         if term.kind == "random":
             term.relationship.draw(np.zeros((term.n_levels, 1)))

@@ -33,7 +33,7 @@ OPTIONS = {
 
 @dataclass(frozen=True)
 class ValidationPlan:
-    """Which records a validation leaves out, and how it compares.
+    """Plan of a validation: the records that it leaves out, and how it compares.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def _check_type(plan: object) -> None:
 
 
 def _word(name: str, value: object, words: tuple[str | None, ...]) -> object:
-    """One of the words."""
+    """Check that a value is one of the words."""
     if any(value is word or (isinstance(value, str) and value == word) for word in words):
         return value
     needed = [word for word in words if word is not None]

@@ -70,7 +70,7 @@ def write_page(validation: Validation, path: Path) -> Path:
 
 
 def page(validation: Validation) -> dict:
-    """What the template shows."""
+    """Prepare the values that the template shows."""
     figures, info = plots.Figures(), validation.info
     sections = []
     for method, (heading, x, y) in METHODS.items():
@@ -110,7 +110,7 @@ def page(validation: Validation) -> dict:
 
 
 def columns_explained(table: pl.DataFrame) -> list[tuple[str, str]]:
-    """What the columns beside the estimates say."""
+    """Explain the columns beside the estimates."""
     simulated = FROM_SIMULATION in table["se_from"].to_list()
     return [("expected", IF_RIGHT.format(OVER_SETS if simulated else "")), OF_Z, OF_N[table["method"][0]]]
 
@@ -178,7 +178,7 @@ def statistics_table(table: pl.DataFrame) -> Table:
 
 
 def lines_explained(effects: pl.Series) -> str:
-    """What the lines of the figures are: of regressions, of calibration curves, or of both; '' without figures."""
+    """Explain the lines of the figures: of regressions, of calibration curves, or of both; '' without figures."""
     calibrated = effects.str.starts_with("P(")
     lines = ["regression"] * (not calibrated.all()) + ["the observed shares"] * bool(calibrated.any())
     return f" Solid line: {', or of probabilities '.join(lines)}; dashed: equality." if lines else ""

@@ -51,7 +51,7 @@ NOTE_SHARE_OF_ERROR = 0.05  # of the variance of predictions: from this share on
 
 @dataclass(frozen=True)
 class PredictedFold:
-    """What one predictor says of the records of one fold."""
+    """Prediction of the records of one fold by one predictor."""
 
     records: np.ndarray  # (m,) int64 in model order
     mean: np.ndarray  # (m,) p
@@ -93,7 +93,7 @@ class PredictedEffects:
 
 
 def list_predictors(assembled: Assembled, prepared: Prepared, named: NamedParameters) -> list[Predictor]:
-    """Of each normal trait the direct effect, SNP effects, both together, and all of them where there are more."""
+    """List for each normal trait the direct effect, SNP effects, their sum, and the sum of all effects."""
     design = prepared.design
     normal = [t for t in range(design.n_traits) if t not in {r.trait for r in design.responses}]
     return [p for t in normal for p in _make_predictors(assembled, design, t, named)]
@@ -129,7 +129,7 @@ def correct_for_fixed_effects(design: Design, mean: MeanEffects) -> np.ndarray:
 def stack_folds(
     design: Design, predictor: Predictor, of_folds: Sequence[PredictedFold], folds: Sequence[Fold], y: np.ndarray
 ) -> Predicted:
-    """One predictor over all folds; y (n, T) y*."""
+    """Stack the folds of one predictor; y (n, T) y*."""
     records = np.concatenate([f.records for f in of_folds])
     complete = "total" if predictor.markers or design.markers else EVERY_EFFECT
     return Predicted(
@@ -162,7 +162,7 @@ NODES = 24  # of Gauss-Hermite quadrature over the residual of a count
 
 @dataclass(frozen=True)
 class FoldPredictions:
-    """What is predicted of one trait in one fold."""
+    """Predictions of one trait in one fold."""
 
     records: np.ndarray  # (m,) int64 in model order
     probabilities: np.ndarray  # (m, K) of categories; (m, 1) of the observed count; (m, 0) of censored records
@@ -186,7 +186,7 @@ class Scored:
 
 
 def score_folds(design: Design, response: Response, of_folds: Sequence[FoldPredictions]) -> Scored:
-    """One response over all folds."""
+    """Score one response over all folds."""
     records = np.concatenate([f.records for f in of_folds])
     return Scored(
         response.trait,

@@ -56,7 +56,7 @@ SCHEMA = dict.fromkeys(("method", "term", "effect", "trait", "statistic"), pl.St
 
 
 class Named(Protocol):
-    """What a prediction is called by."""
+    """A named prediction."""
 
     @property
     def term(self) -> str: ...
@@ -67,7 +67,7 @@ class Named(Protocol):
 
 @dataclass(frozen=True)
 class Validation:
-    """What was found."""
+    """Results of a validation."""
 
     # method, term, effect, trait, statistic, estimate, se, expected, se_from, n: animals (lr) or records (kfold, of the
     # folds that have the statistic)
@@ -184,7 +184,7 @@ class ResultTables:
     def validation(
         self, plan: ValidationPlan, model: MixedModel, sampled: Mapping[str, int] | None, facts: Mapping
     ) -> Validation:
-        """All of it. sampled: length and seed of the chains, None for BLUP; facts: who did the work."""
+        """Collect the results. sampled: length and seed of the chains, None for BLUP; facts: who did the work."""
         record = {
             "analysis": self.records.analysis.name,
             "plan": asdict(plan),
@@ -200,7 +200,7 @@ class ResultTables:
         return Validation(table, pl.concat(self.predictions), {**record, **self.info, **facts})
 
     def _standard_errors(self, replicates: int | None) -> dict[str, str]:
-        """What the standard errors that there are come from."""
+        """Describe the sources of the standard errors that there are."""
         units, sources = self.records.units, {row[list(SCHEMA).index("se_from")] for row in self.rows}
         texts = {
             OVER_FOLDS: FOLDS_TEXT,
@@ -247,7 +247,10 @@ def fold_predictions(
 
 
 def scored_rows(scored: predicted_records.Scored, design: Design) -> list[tuple]:
-    """Of a trait that is not normal, over the folds that have the statistic; none where no fold predicts a record."""
+    """Make the rows of a trait that is not normal, over the folds that have the statistic.
+
+    There are none where no fold predicts a record.
+    """
     rows, records = [], np.unique(scored.fold, return_counts=True)[1]  # of the folds in by_fold
     for name in scored.by_fold[0] if scored.by_fold else ():
         has = np.array([not np.isnan(of[name][0]) for of in scored.by_fold])
@@ -266,7 +269,7 @@ def scored_rows(scored: predicted_records.Scored, design: Design) -> list[tuple]
 def scored_predictions(
     scored: predicted_records.Scored, design: Design, records: Recorded, folds: Sequence[Fold]
 ) -> list[pl.DataFrame]:
-    """Of each category its probability and 1 or 0; of two categories the higher one alone."""
+    """Tabulate for each category its probability and 1 or 0; of two categories the higher one alone."""
     names = pl.Series([f.name for f in folds]).gather(scored.fold)
     who = (records.animal.gather(scored.records), records.phenotypes.rows[scored.records])
     response = next(r for r in design.responses if r.trait == scored.trait)
@@ -380,7 +383,7 @@ def _fold_frame(validations: Sequence[Validation], names: Sequence[str]) -> tupl
 
 
 def fold_comparison(rows: pl.DataFrame) -> dict[str, float]:
-    """Of the predictions of one fold, of known records."""
+    """Compare predictions and known records of one fold."""
     p, y = rows["predicted"].to_numpy(), rows["observed"].to_numpy()
     if p.size < 2:
         return {}
@@ -465,7 +468,7 @@ def _not_in_all_folds(folds: pl.DataFrame, every: dict[str, list[str]]) -> list[
 
 
 def _mean_and_error(values: np.ndarray) -> tuple[float | None, float | None]:
-    """Over the folds that have the statistic."""
+    """Compute mean and standard error over the folds that have the statistic."""
     values = values[~np.isnan(values)]
     error = values.std(ddof=1) / np.sqrt(values.size) if values.size > 1 else np.nan
     return number(float(values.mean()) if values.size else np.nan), number(float(error))
@@ -493,8 +496,10 @@ def _lr_rows(validation: Validation) -> list[tuple]:
 
 
 def describe_analysis(analysis: Analysis, prepared: Prepared) -> dict[str, Any]:
-    """As run.json has it of a run, with the labels of the components of each random term and the traits that have an
-    intercept."""
+    """Describe an analysis as run.json does a run.
+
+    The labels of the components of each random term and the traits that have an intercept are added.
+    """
     design = prepared.design
     random = [t for t in design.terms if t.kind == "random"]
     intercept = [e for t in design.terms if t.name == INTERCEPT for e in t.effects]

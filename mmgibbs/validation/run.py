@@ -58,7 +58,7 @@ SERIAL_FRACTION = 0.15  # of an evaluation, what threads of one process cannot d
 
 @dataclass(frozen=True)
 class Work:
-    """What is to be done for one analysis."""
+    """The work for one analysis."""
 
     analysis: Analysis
     design: Design
@@ -120,7 +120,7 @@ def open_executors(cluster: str | None, works: Sequence[Work], say: Callable[[st
 
 
 def _count_threads(work: Work, threads: int, say: Callable[[str], None]) -> LocalExecutor:
-    """So many, or as many evaluations by BLUP as memory has room for.
+    """Reduce threads to as many evaluations by BLUP as memory has room for.
 
     One where relationships have dense matrices: BLAS shares these out over all cores as it is. Side by side each would
     have to make its own with one thread of BLAS, in which the sums run in another order.
@@ -172,7 +172,7 @@ def validate_analysis(
 
 
 def _list_inputs(analysis: Analysis, plan: ValidationPlan) -> list[object]:
-    """What a validation reads."""
+    """List the files that a validation reads."""
     of_run = [] if plan.variances in (None, SAMPLE) else list_inputs(plan.variances, "validate: ")
     return [analysis.path, plan.focal, *states_of_files(analysis), *of_run]
 
@@ -226,7 +226,7 @@ FOLDER = "validations"  # beside the run folder of the first analysis
 
 @dataclass(frozen=True)
 class _Loaded:
-    """One analysis, its records and its design."""
+    """An analysis, its records and its design."""
 
     plan: ValidationPlan
     records: Recorded
@@ -299,7 +299,7 @@ def refuse_alike(analyses: Sequence[Analysis]) -> None:
 
 
 def _same_table(a: object, b: object) -> bool:
-    """One file, or frames of the same rows: what is left out is chosen by row."""
+    """Check whether tables are one file, or frames of the same rows: what is left out is chosen by row."""
     if isinstance(a, Path) or isinstance(b, Path):
         return isinstance(a, Path) and isinstance(b, Path) and a == b
     frame, another = as_polars(a), as_polars(b)
@@ -317,7 +317,10 @@ def _load(analysis: Analysis, plan: ValidationPlan) -> _Loaded:
 
 
 def widest_dataset(loaded: Sequence[_Loaded]) -> _Loaded:
-    """One that uses every record that another uses, with a pedigree where there is one. ConfigError without."""
+    """Find an analysis that uses every record that another uses, with a pedigree where there is one.
+
+    ConfigError without.
+    """
     every = np.unique(np.concatenate([analysis.rows for analysis in loaded]))
     wide = [analysis for analysis in loaded if analysis.rows.size == every.size]
     if not wide:
@@ -339,7 +342,7 @@ def _examine(
 
 
 def restrict_split(chosen: Split, rows: np.ndarray, rows_of_analysis: np.ndarray) -> Split:
-    """What is chosen among the records of `rows` (n,), for those of `own` (m,), which are some of them."""
+    """Restrict a split among the records of `rows` (n,) to `rows_of_analysis` (m,), which are some of them."""
     order = np.argsort(rows)
     place = order[np.searchsorted(rows, rows_of_analysis, sorter=order)]
     folds = [replace(f, masked=f.masked[place], tested=f.tested[place]) for f in chosen.folds]

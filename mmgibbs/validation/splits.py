@@ -47,7 +47,7 @@ def balanced_folds(group: np.ndarray, folds: int, rng: np.random.Generator, what
 
 
 def forward_folds(time: np.ndarray, folds: int) -> list[Fold]:
-    """Each of the last `folds` values of time (n,) float64, predicted from the records before it."""
+    """Make a fold of each of the last `folds` values of time (n,) float64, predicted from the records before it."""
     check_number(folds)
     values = np.unique(time)
     if values.size <= folds:
@@ -212,9 +212,11 @@ def list_alternatives(ways: Sequence[Way]) -> str:
 
 
 def ways_that_work(year: np.ndarray, records: Recorded, compared: bool) -> list[Way]:
-    """What leaves out some records, not all: the last birth year with enough animals from it on, where there is one,
-    and what needs none. year: (n,) of the records, NaN where it is not known or not asked for; compared: it is the
-    animals whose records are left out that are compared, not those of a file.
+    """List ways that leave out some records, not all.
+
+    These are the last birth year with enough animals from it on, where there is one, and ways that need none. year:
+    (n,) of the records, NaN where it is not known or not asked for; compared: it is the animals whose records are left
+    out that are compared, not those of a file.
     """
     for last in np.unique(year[~np.isnan(year)])[::-1].tolist():
         masked = year >= last
@@ -248,7 +250,7 @@ def pedigree_codes(animals: pl.Series, ids: pl.Series | None) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Split:
-    """What is left out."""
+    """Records that are left out."""
 
     folds: list[Fold]  # none where there is no cross-validation
     focal: Focal | None  # None without the LR method

@@ -99,7 +99,7 @@ def solution_text(info: Mapping[str, Any]) -> str:
 
 
 def models_words(heads: Sequence[Mapping[str, Any]], of_all: bool = False) -> str:
-    """What the equations of these analyses are, above them; of_all: all of them have the same."""
+    """Describe the equations of these analyses, above them; of_all: all of them have the same."""
     # a trait may be normal in one analysis and binary in another: each is named with the place of its analysis
     traits_of_each = [head.get("analysis", {}).get("traits", {}) for head in heads]
     behind = underlying_words(
@@ -192,7 +192,7 @@ def _describe(validations: Sequence[Validation]) -> list[tuple[str, ...]]:
 
 
 def _facts(validation: Validation, short: bool = False) -> dict[str, str]:
-    """What is said of an analysis in words, or is a number; short: of relationship files the name alone."""
+    """List facts of an analysis that are words or numbers; short: of relationship files the name alone."""
     info, head = validation.info, validation.head
     facts = {"records": f"{info['records']:,}", "solved": solution_text(info)} if "records" in info else {}
     if chain := info.get("sampled"):
@@ -233,7 +233,7 @@ def _differing(values: Sequence[Any], place: Place = ()) -> Iterator[tuple[Place
 
 
 def _written(values: Sequence[Any]) -> list[str]:
-    """As cells: of files the name alone, where that tells them apart."""
+    """Write values as cells: of files the name alone, where that tells them apart."""
     section = "yes" if None in values else "given"  # one without a file, where another analysis has none
     return _apart([_cell(v, section) for v in values], [_cell(v, section, short=False) for v in values])
 
