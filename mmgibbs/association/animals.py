@@ -42,7 +42,7 @@ class Animals:
 
 
 def match_animals(model: RunModel, file: GenotypeFile, level: str | None) -> Animals:
-    """Who has both, by the ids of one column of the records."""
+    """Match animals that have genotypes and a level, by the ids of one column of the records."""
     candidates = model.levels()
     if level is not None and level not in candidates:
         known = ", ".join(candidates) or "none"

@@ -29,7 +29,7 @@ Arrays = dict[str, np.ndarray]
 
 
 class Chunk(NamedTuple):
-    """Some SNPs that are tested in one model."""
+    """Neighbouring SNPs that are tested in one model."""
 
     name: str  # of its file
     model: str  # chromosome whose SNPs the relationships are without; EVERY: none
@@ -125,7 +125,7 @@ class Checkpoint:
 
 
 def is_chunk(name: str) -> bool:
-    """Whether a file of FOLDER is of a scan: its description, results of a chunk, or one that was being written."""
+    """Check whether a file of FOLDER is of a scan: its description, results of a chunk, or a draft of these."""
     return _CHUNK.fullmatch(name) is not None
 
 

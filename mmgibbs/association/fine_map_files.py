@@ -37,7 +37,7 @@ class FineMapFolder:
 
     @property
     def work(self) -> Path:
-        """Where it is made."""
+        """The folder where it is made."""
         return self.path / CHECKPOINT
 
     def write_draft(self, analysis: Mapping[str, Any], snps: pl.DataFrame, identity: Mapping[str, Any]) -> Path:
@@ -101,7 +101,7 @@ def open_folder(
 
 
 def _refuse_other_files(path: Path, directory: Path) -> None:
-    """Neither the run that is replaced nor the work that is removed may have files of others in it."""
+    """Refuse files of others in the run that is replaced and in the work that is removed."""
     work = path / CHECKPOINT
     strange = {f"{CHECKPOINT}/{name}" for name in list_names(work) if not _is_draft(name) and name != RUN}
     replaced = path / WORK
@@ -132,7 +132,7 @@ def _refuse_another(directory: Path, known: Path, now: Mapping[str, Any]) -> Non
 
 
 def _is_draft(name: str) -> bool:
-    """Whether a file within CHECKPOINT is of the draft, or was being written."""
+    """Check whether a file within CHECKPOINT is of the draft, or was being written."""
     return name in WITHIN or any(name.startswith(f".{known}.") for known in WITHIN)
 
 

@@ -14,8 +14,11 @@ from mmgibbs.machine.files import sha256_of_file
 
 
 def fingerprint_scan(run: Path, file: GenotypeFile, section: Genotypes, options: Mapping[str, Any]) -> dict[str, Any]:
-    """What the results of a scan depend on, by which scans are told apart: the run, the genotypes, their animals and
-    SNPs, the options and the version of the program. run: its folder."""
+    """List what the results of a scan depend on, by which scans are told apart.
+
+    These are the run, the genotypes, their animals and SNPs, the options and the version of the program. run: its
+    folder.
+    """
     names = hashlib.sha256("\n".join(file.ids.to_list()).encode())
     for column in file.snps.iter_columns():
         names.update("\n".join(column.cast(str).fill_null("").to_list()).encode())

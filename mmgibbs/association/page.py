@@ -37,7 +37,7 @@ def write_page(association: Association, path: Path) -> Path:
 
 
 def page(association: Association) -> dict[str, Any]:
-    """What the template shows."""
+    """Prepare the values that the template shows."""
     facts, figures = association.facts, plots.Figures()
     frame = concatenate_positions(association.values.filter(pl.col("left_out").is_null()))
     sections = []
@@ -78,7 +78,7 @@ def _facts(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _more_facts(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    """Of tests with a chromosome left out, and of traits in several environments."""
+    """Describe tests with a chromosome left out, and traits in several environments."""
     rows = [("Relationships", "without the SNPs of the tested chromosome")] if facts.get("loco") else []
     for name, traits in facts.get("environments", {}).items():
         rows.append((name, f"the mean of the effects in {len(traits)} environments, and their differences"))
@@ -137,7 +137,7 @@ def _quantiles(
 
 
 def _tables(association: Association, tested: pl.DataFrame, name: str, column: str) -> list[Table | None]:
-    """Of one test: SNPs, regions, windows."""
+    """Make the tables of one test: SNPs, regions, windows."""
     return [_table(tested, name, column), _regions_table(association, name), _windows_table(association, name)]
 
 

@@ -101,7 +101,7 @@ class Projection:
 
     @property
     def _solution_seconds(self) -> float:
-        """Of one column."""
+        """Seconds of the solution of one column."""
         return SECONDS_PER_ELEMENT * self.likelihood.coefficients.symbolic.nonzeros
 
     @property
@@ -122,7 +122,7 @@ class Projection:
 
     @property
     def _mean_nonzeros(self) -> float:
-        """Of a column of B_t."""
+        """Mean number of nonzeros of a column of B_t."""
         return max(1.0, self._right_sides[0].nnz / max(1, self.n_animals))
 
     def information(self, n_snps: int) -> Information:

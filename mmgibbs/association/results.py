@@ -81,7 +81,7 @@ class FineMap:
 
 
 def list_tests(facts: dict[str, Any]) -> dict[str, str]:
-    """What is tested -> its column of -log10 p: each trait, and all of several."""
+    """List the tests -> their columns of -log10 p: each trait, and all of several."""
     columns = {trait: trait_columns(trait).log_p for trait in facts["lambda"]}
     environments = facts.get("environments", {})
     if len(columns) - len(environments) > 1:

@@ -47,7 +47,7 @@ class Limits(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Some neighbouring SNPs of the file."""
+    """Neighbouring SNPs of the file."""
 
     number: np.ndarray  # (m,) int64 place in the file
     x: np.ndarray  # (animals, m) float64 copies minus their mean; 0 where missing
@@ -57,7 +57,7 @@ class Block(NamedTuple):
 
 
 class BlockTests(NamedTuple):
-    """Of the SNPs of a block that may be tested."""
+    """Tests of the SNPs of a block that may be tested."""
 
     tests: SnpTests
     is_estimable: np.ndarray  # (m, T) bool
@@ -66,7 +66,7 @@ class BlockTests(NamedTuple):
 
 @dataclass
 class Scan:
-    """What was found, in the order of the file."""
+    """Results of a scan, in the order of the file."""
 
     tests: SnpTests
     frequency: np.ndarray  # (p,) of the counted allele among the animals of the records
@@ -87,14 +87,14 @@ class Calibration(NamedTuple):
 
 @dataclass(frozen=True)
 class Genotypes:
-    """What is tested: SNPs of a source among some of its animals."""
+    """Genotypes to test: SNPs of a source among some of its animals."""
 
     source: GenotypeSource
     animals: np.ndarray  # (m,) places in the source of the animals of the projection
     limits: Limits
 
     def read(self, number: np.ndarray) -> Block:
-        """These SNPs, by their places in the file; neighbours are read at once."""
+        """Read these SNPs, by their positions in the file; neighbours are read at once."""
         runs = np.split(number, np.flatnonzero(np.diff(number) != 1) + 1)
         copies = [dosages(self.source.block(int(r[0]), int(r[-1]) + 1)[:, self.animals]) for r in runs if r.size]
         return make_block(number, np.concatenate(copies), self.limits)
@@ -107,7 +107,7 @@ class Genotypes:
 
 @dataclass(frozen=True)
 class SnpModel:
-    """How SNPs are tested in one model."""
+    """Model in which SNPs are tested."""
 
     projection: Projection
     genotypes: Genotypes
@@ -123,7 +123,7 @@ class SnpModel:
 
     @cached_property
     def calibration(self) -> Calibration | None:
-        """None where every test is exact."""
+        """Calibration of the tests; None where every test is exact."""
         return None if self.exact else calibrate(self)
 
     def test(self, x: np.ndarray) -> BlockTests:

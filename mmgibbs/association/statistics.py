@@ -46,7 +46,7 @@ MIN_INFORMATION = 1e-10  # of what records say of a SNP where nothing else is un
 
 
 class SnpTests(NamedTuple):
-    """Of m SNPs; NaN where a SNP cannot be tested."""
+    """Tests of m SNPs; NaN where a SNP cannot be tested."""
 
     effect: np.ndarray  # (m, T)
     error: np.ndarray  # (m, T) standard errors

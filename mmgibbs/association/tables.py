@@ -82,7 +82,7 @@ def collect_facts(
     seconds: float,
     families: Mapping[str, Sequence[int]] | None = None,
 ) -> dict[str, Any]:
-    """What was done, for gwas.json; values: of `association_frame`; seconds: estimated for exact tests."""
+    """Collect the facts for gwas.json; values: of `association_frame`; seconds: estimated for exact tests."""
     tested = int((found.left_out == "").sum())
     facts: dict[str, Any] = {
         "run": str(model.directory),
@@ -127,7 +127,7 @@ def describe_left_out(found: Scan) -> str:
 
 
 def collect_notes(found: Scan, model: RunModel, facts: dict[str, Any]) -> list[str]:
-    """What to know about the tests; warnings begin with 'warning: '."""
+    """Collect notes on the tests; warnings begin with 'warning: '."""
     notes = [words] if (words := describe_left_out(found)) else []
     is_tested = np.isfinite(found.tests.log_p).any(axis=1)
     for trait, log_p in zip(model.design.traits, found.tests.log_p.T, strict=True):
@@ -165,7 +165,7 @@ def collect_notes(found: Scan, model: RunModel, facts: dict[str, Any]) -> list[s
 
 
 def _explain_large_with_loco(trait: str, value: float) -> str:
-    """What raises lambda where relationships are without the tested chromosome."""
+    """Explain what raises lambda where relationships are without the tested chromosome."""
     loco = option("loco")
     return (
         f"lambda of {trait} is {value:.2f}, above 1: with {loco} all effects on a chromosome are in the tests of its "
@@ -176,7 +176,7 @@ def _explain_large_with_loco(trait: str, value: float) -> str:
 
 
 def _why_small(model: RunModel, facts: dict[str, Any]) -> str:
-    """What makes tests conservative."""
+    """Explain what makes tests conservative."""
     if model.uses_genotypes and not facts.get("loco"):
         return "tests are conservative, as the relationships of the run hold the tested SNPs"
     return (

@@ -39,7 +39,7 @@ def write_page(described: PedigreeFacts, path: Path) -> Path:
 
 
 def page(described: PedigreeFacts) -> dict[str, Any]:
-    """What the template shows."""
+    """Prepare the values that the template shows."""
     pictures = plots.Figures()
     return {
         "title": f"Pedigree {described.facts['pedigree']}",

@@ -90,7 +90,7 @@ MAX_LIKELY_PARENTS = 5  # listed of an animal and role
 
 @dataclass(frozen=True)
 class Parentage:
-    """What genotypes say of a pedigree.
+    """Results of the comparison of genotypes with a pedigree.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class Parentage:
 
 @dataclass(frozen=True)
 class Thresholds:
-    """How many opposing homozygotes errors explain."""
+    """Thresholds of the counts of opposing homozygotes that errors explain."""
 
     error_rate: float
     expected_share: float  # of a true pair of parent and progeny
@@ -126,7 +126,7 @@ class Thresholds:
         return np.asarray(stats.binom.isf(FALSE_CONFLICTS, n_snps, self.expected_share))
 
     def highest_different(self, n_snps: np.ndarray | int) -> np.ndarray:
-        """The same of genotypes that differ between two samples of an animal."""
+        """Return the highest count of different genotypes of two samples of an animal."""
         return np.asarray(stats.binom.isf(FALSE_CONFLICTS, n_snps, min(1.0, 2 * self.error_rate)))
 
 
@@ -294,7 +294,7 @@ class _Compared:
         )
 
     def _compatible_pairs(self) -> pl.DataFrame:
-        """All pairs that may be parent and progeny, or one animal: screened by some SNPs, then compared by all."""
+        """List all pairs that may be parent and progeny, or one animal: screened by some SNPs, then compared by all."""
         step = max(1, self.rows.size // SCREENED_SNPS)
         screened = self.rows[::step]
         most = int(self.thresholds.highest_opposing(screened.size))
@@ -303,7 +303,7 @@ class _Compared:
         return compared.filter(pl.col("opposing") <= pl.col("limit"))
 
     def _likely_parents(self, relatives: pl.DataFrame, wrong: pl.DataFrame) -> pl.DataFrame:
-        """Of each genotyped animal of the pedigree whose sire or dam is unknown or in conflict."""
+        """List likely parents of each genotyped animal of the pedigree whose sire or dam is unknown or in conflict."""
         ways = [
             relatives.select("opposing", "compared", animal=a, candidate=b)
             for a, b in (("first", "second"), ("second", "first"))

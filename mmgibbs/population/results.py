@@ -17,7 +17,7 @@ SHOWN_GROUPS = 5
 
 @dataclass(frozen=True)
 class PedigreeFacts:
-    """What a pedigree says of a population.
+    """Facts of a population that follow from its pedigree.
 
     Attributes
     ----------

@@ -320,7 +320,7 @@ PARAMETERS = {
 
 
 def meaning(file: str, column: str) -> str | None:
-    """What a column of a file means; None where it is not described."""
+    """Return the meaning of a column of a file; None where it is not described."""
     columns = OUTPUTS[file].columns
     known = [p for p in columns if p == column] or [p for p in columns if _matches(p, column)]
     return columns[max(known, key=len)] if known else None  # the one with most words of its own

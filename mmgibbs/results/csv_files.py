@@ -34,7 +34,7 @@ def unescape_formulas(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def is_escaped(record: Mapping[str, Any]) -> bool:
-    """Whether the analysis of a run wants csv files without formulas (output.escape_formulas). record: run.json."""
+    """Check whether the analysis asks for csv files without formulas (output.escape_formulas). record: run.json."""
     return bool((record.get("analysis", {}).get("output") or {}).get("escape_formulas"))
 
 

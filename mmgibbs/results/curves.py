@@ -65,7 +65,7 @@ class LegendreCurve:
 
 @dataclass(frozen=True)
 class VarianceCurve:
-    """What the draws say of one curve at the points x."""
+    """Curve of a variance at the points x, over the draws."""
 
     curve: LegendreCurve
     x: np.ndarray  # (points,)
@@ -76,7 +76,7 @@ class VarianceCurve:
 
 
 def variance_curves(record: Mapping[str, Any], draws: Mapping[str, np.ndarray]) -> list[VarianceCurve]:
-    """Per trait and curve of a random term, whose range the analysis or the data state.
+    """List the curves of each trait and random term, whose range the analysis or the data state.
 
     record: of the run; draws: (draws,) of each parameter.
     """
@@ -154,7 +154,9 @@ def _has_breeding_values(model: Mapping[str, Any], relationships: Mapping[str, A
 def effects_of_term(
     random: Mapping[str, Any], term: str, trait: str, ranges: Mapping[str, Any]
 ) -> list[LegendreCurve | str | None]:
-    """What a random term has on the trait: a curve, the label of a plain effect, or None for what has neither.
+    """List the effects of a random term on the trait.
+
+    Each is a curve, the label of a plain effect, or None for what has neither.
 
     ranges: 'TERM.EFFECT' -> of the data.
     """

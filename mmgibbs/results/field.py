@@ -164,7 +164,10 @@ def _trend_frame(
     trend: SurfaceTrend,
     means: Mapping[str, MeansMoments],
 ) -> pl.DataFrame:
-    """Of a surface with several parts: their sum, and that sum plus error; unexplained: (n, T) that error."""
+    """Make the frame of a surface with several parts.
+
+    Its values are their sum, and that sum plus error; unexplained: (n, T) that error.
+    """
     design = prepared.design
     mean = np.concatenate([_values(of_trial, moments.mean) for of_trial in trend.trials])
     errors = [

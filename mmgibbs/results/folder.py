@@ -96,7 +96,7 @@ def _last_listed(log: Path) -> set[str]:
 
 
 def _is_lock(path: Path) -> bool:
-    """Whether a file is absent, or the lock of a run, which is empty while it begins."""
+    """Check whether a file is absent, or the lock of a run, which is empty while it begins."""
     return not path.exists() or (path.is_file() and (not path.stat().st_size or begins_with(path, (LOCK_MARK,))))
 
 

@@ -35,7 +35,7 @@ FILE = "marker_draws.npz"
 
 @dataclass(frozen=True)
 class EffectDraws:
-    """Of one term on one trait, as the file has them."""
+    """Draws of the effects of one term on one trait, as the file has them."""
 
     term: str
     trait: str

@@ -187,7 +187,7 @@ def _errors_of_chances(moments: PooledMoments, i: int) -> np.ndarray:
 
 
 def column_suffix(term: str, trait: str, terms: Collection[str]) -> str:
-    """Of the columns of one term and trait: the trait, after the term where there are several."""
+    """Return the suffix of the columns of one term and trait: the trait, after the term where there are several."""
     return f"{term}_{trait}" if len(terms) > 1 else trait
 
 

@@ -30,7 +30,7 @@ _ZERO = 1e-8  # an eigenvalue
 
 @dataclass(frozen=True)
 class MeansTable:
-    """What is known of the means of one effect and trait."""
+    """Means of one effect and trait, with their errors."""
 
     means: AdjustedMeans
     moments: MeansMoments
@@ -54,7 +54,7 @@ class MeansTable:
 
     @property
     def facts(self) -> dict:
-        """For run.json: SED, LSD and heritabilities."""
+        """Facts for run.json: SED, LSD and heritabilities."""
         from scipy.stats import norm, t
 
         out = {"effect": self.means.effect, "trait": self.means.trait, "levels": len(self.means.levels)}

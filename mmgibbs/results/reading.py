@@ -98,7 +98,7 @@ def read_record(folder: Path, asked: str = "") -> dict[str, Any]:
 
 
 def list_inputs(side: str | os.PathLike, asked: str = "") -> list[Path]:
-    """What is read with a run folder: its files, and those that its analysis names; none of a table."""
+    """List the inputs read with a run folder: its files, and those that its analysis names; none for a table."""
     folder = Path(side)
     return list_run_inputs(folder, read_record(folder, asked)) if (folder / RECORD).is_file() else []
 

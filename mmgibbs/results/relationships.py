@@ -17,7 +17,10 @@ from mmgibbs.models.relationships.base import Relationship
 
 
 def described(kind: Relationship | type[Relationship]) -> dict[str, Any]:
-    """For run.json: words ('pedigree'), symbol (I, A, K), sentence, related, of_pedigree; of a matrix, facts of it."""
+    """Describe a relationship for run.json.
+
+    The keys are words ('pedigree'), symbol (I, A, K), sentence, related, of_pedigree; of a matrix, facts of it.
+    """
     facts = kind.facts if isinstance(kind, Relationship) else {}
     return {key: getattr(kind, key) for key in ("words", "symbol", "sentence", "related", "of_pedigree")} | facts
 
@@ -44,7 +47,7 @@ class CovarianceMatrix:
 
 
 def covariance_matrices(summary: pl.DataFrame) -> list[CovarianceMatrix]:
-    """Of every term with variances of several components, of which at least two covary, in the order of the summary."""
+    """List the matrices of terms of which at least two components covary, in the order of the summary."""
     groups: dict[str, dict[str, dict[str, tuple[float, float]]]] = {}
     for name, mean, sd in summary.select("parameter", "mean", "sd").iter_rows():
         match = _ELEMENT.match(name)

@@ -50,7 +50,7 @@ def count_negative(values: pl.Series) -> dict | None:
 
 
 def negative_reliabilities(solutions: pl.DataFrame | None, record: Mapping) -> dict | None:
-    """The same of a run: of breeding values, polygenic, genomic and in total."""
+    """Count the negative reliabilities of a run: of breeding values, polygenic, genomic and in total."""
     if solutions is None or "reliability" not in solutions.columns:
         return None
     related = [term for term, kind in describe_relationships(record).items() if kind["related"]]
@@ -72,7 +72,7 @@ def summary_frame(table: Mapping[str, np.ndarray]) -> pl.DataFrame:
 
 
 def was_drawn(summary: pl.DataFrame) -> bool:
-    """Its rows are moments of draws, not estimates with their standard errors, which have no median (REML)."""
+    """Check whether the rows are moments of draws, not estimates of REML, which have no median."""
     return "median" not in summary.columns or summary["median"].null_count() < summary.height
 
 

@@ -31,7 +31,7 @@ class Contrasts(NamedTuple):
 
 
 def draw_contrasts(design: Design, records: np.ndarray, m: int) -> list[Contrasts] | None:
-    """Draw contrasts of each trait from these records.
+    """Draw contrasts of each trait from these records; None where X is too large, or lsmr does not converge.
 
     The result is None where X is too large for a basis, or where its least squares by lsmr do not converge.
     """

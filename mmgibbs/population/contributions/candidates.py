@@ -81,13 +81,13 @@ class Candidates:
     mated: pl.DataFrame  # sire and dam (places of candidates) and number of matings that are made already
 
     def limits(self) -> Limits:
-        """As contributions, of which each sex has 1/2."""
+        """Return the limits as contributions, of which each sex has 1/2."""
         shares = 2.0 * self.matings
         return Limits(self.is_male, self.lowest / shares, np.minimum(self.highest, self.most_matings) / shares)
 
     @property
     def most_matings(self) -> int:
-        """Those of the only parent of a sex; a plant may be selfed in all, and has two in each."""
+        """Matings of the only parent of a sex; a plant may be selfed in all, and has two in each."""
         return 2 * self.matings if self.is_male is None else self.matings
 
     def sexes(self) -> dict[str, np.ndarray]:
@@ -233,7 +233,7 @@ def _find_id(table: Table) -> str:
 
 
 def _find_sex(table: Table, monoecious: bool) -> str | None:
-    """None for plants."""
+    """Find the column of sex; None for plants."""
     sex = next((name for name in table.names if normal_form(name) in SEX_NAMES), None)
     if sex is None and not monoecious:
         raise DataError(

@@ -46,7 +46,7 @@ COANCESTRY_TOLERANCE = 1e-8
 
 @dataclass(frozen=True)
 class Limits:
-    """What contributions may be: halves of two sexes, or all of plants that may be either parent; and bounds."""
+    """Limits of contributions: halves of two sexes, or all of plants that may be either parent; and bounds."""
 
     is_male: np.ndarray | None  # (m,) bool; None: each may be either parent
     lowest: np.ndarray  # (m,)
@@ -60,16 +60,16 @@ class Limits:
 
     @property
     def share(self) -> float:
-        """What the contributions of a sex add to."""
+        """The sum of the contributions of a sex."""
         return 1.0 if self.is_male is None else 0.5
 
     def choose(self, places: np.ndarray) -> Limits:
-        """Those of some candidates."""
+        """Select the limits of some candidates."""
         is_male = None if self.is_male is None else self.is_male[places]
         return Limits(is_male, self.lowest[places], self.highest[places])
 
     def leave_one_plan(self) -> bool:
-        """Whether the bounds say every contribution: those of a sex add to its share."""
+        """Check whether the bounds fix every contribution: those of a sex add to its share."""
         return all(
             self.lowest[sex].sum() > self.share - RELATIVE_TOLERANCE
             or self.highest[sex].sum() < self.share + RELATIVE_TOLERANCE
@@ -186,7 +186,7 @@ class ActiveSet:
         return increase > 0
 
     def _bind(self, candidates: np.ndarray) -> None:
-        """Those of these candidates that are at a limit are no longer free."""
+        """Bind those of these candidates that are at a limit: they are no longer free."""
         lowest, highest = self.limits.lowest[candidates], self.limits.highest[candidates]
         self.status[candidates[self.c[candidates] >= highest]] = HIGHEST
         self.status[candidates[self.c[candidates] <= lowest]] = LOWEST

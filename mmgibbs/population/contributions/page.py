@@ -35,7 +35,7 @@ def write_page(made: Contributions, path: Path) -> Path:
 
 
 def page(made: Contributions) -> dict[str, Any]:
-    """What the template shows."""
+    """Prepare the values that the template shows."""
     facts, figures = made.facts, plots.Figures()
     return {
         "title": f"Contributions: {Path(facts['run']).name}",

@@ -25,7 +25,7 @@ SECONDS_BETWEEN_LINES = 30.0
 
 @dataclass(frozen=True)
 class OverDraws:
-    """What the kept draws say of the candidates whose draws were kept."""
+    """Results over the kept draws, for candidates whose draws were kept."""
 
     places: np.ndarray  # (k,) of the candidates
     draws: np.ndarray  # (draws, k) less the mean of the candidates
@@ -73,7 +73,10 @@ class Planner:
         return sorted(plans, key=lambda of: of[0].trade_off)
 
     def optimise_draws(self, kept: KeptValues, plan: Plan, limit: float, worst: float) -> OverDraws | None:
-        """Of at most MAX_DRAWN_CANDIDATES; None where limits cannot be met by candidates with draws."""
+        """Optimise each draw for at most MAX_DRAWN_CANDIDATES.
+
+        None where limits cannot be met by candidates with draws.
+        """
         places, draws = self._preselect(kept)
         equal = self.candidates.equal_contributions()[places]
         draws = draws - (draws @ (equal / equal.sum()))[:, None]  # gains are those over the mean of the candidates
@@ -94,7 +97,7 @@ class Planner:
         return OverDraws(places, draws, drawn, robust, draws @ plan.contributions[places] if has_all else None)
 
     def _preselect(self, kept: KeptValues) -> tuple[np.ndarray, np.ndarray]:
-        """Those with the highest mean + 2 SD of each sex, and those that must have matings."""
+        """Select the candidates with the highest mean + 2 SD of each sex, and those that must have matings."""
         if kept.places.size <= MAX_DRAWN_CANDIDATES:
             return kept.places, kept.draws
         promise = kept.draws.mean(axis=0) + 2 * kept.draws.std(axis=0)

@@ -184,7 +184,10 @@ def note_pairs(pairs: pl.DataFrame | None, matings: int) -> list[str]:
 
 
 def note_limit(limit: float, plan: Plan, matings_coancestry: float, matings: int, limits: Limits) -> list[str]:
-    """What the limits leave to choose, and what that of coancestry did: nothing, or less than whole matings keep."""
+    """Note what the limits leave to choose, and the effect of that of coancestry.
+
+    It is nothing, or less than whole matings keep.
+    """
     notes = []
     for sex, word in zip(limits.sexes(), ("male", "female"), strict=False):
         if sex.size == 1 and limits.is_male is not None:

@@ -109,7 +109,7 @@ class KeptValues:
 
 
 def read_draws(finished: Finished, criterion: Criterion, ids: pl.Series, most: int) -> KeptValues | None:
-    """At most so many draws, evenly spaced; None where the run has kept none of a term of the criterion."""
+    """Read at most so many draws, evenly spaced; None where the run has kept none of a term of the criterion."""
     path = RunFiles(finished.directory, ASKED).path("draws.nc")
     if path is None or any(effect in (TOTAL, GEBV) for _, effect in criterion.components.values()):
         return None
