@@ -238,7 +238,7 @@ def _refuse(message: str) -> int:
 
 
 def _say(text: str) -> None:
-    """On stderr. A terminal that is gone, or a log on a full disk, changes no exit code."""
+    """Print to stderr. A terminal that is gone, or a log on a full disk, changes no exit code."""
     with suppress(OSError):
         print(text, file=sys.stderr, flush=True)
 

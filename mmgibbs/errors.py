@@ -53,7 +53,7 @@ _is_command: ContextVar[bool] = ContextVar("is_command", default=False)
 
 
 def is_command() -> bool:
-    """Whether messages write an option as on the command line, `--resume`, and not as in Python, `resume=True`.
+    """Check whether messages write an option as on the command line, `--resume`, or as in Python, `resume=True`.
 
     It holds for this thread and for those that `submit_in_context` starts, so that a command beside calls from Python
     does not change their messages.

@@ -165,7 +165,7 @@ GENOTYPE_OPTIONS = ("format", "map", "animals", "id")
 
 
 def add_unknown_parents(parser: argparse.ArgumentParser, also: str = "") -> None:
-    """How a pedigree writes unknown parents; also: what else is taken for unknown by default."""
+    """Add the option for unknown parents; also: what else is taken for unknown by default."""
     parser.add_argument(
         "--unknown",
         metavar="A,B,...",

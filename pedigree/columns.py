@@ -104,7 +104,7 @@ def choose_columns(
 
 @dataclass(frozen=True)
 class _Guess:
-    """What columns are judged by."""
+    """Facts by which columns are judged."""
 
     unknown: tuple[str, ...]
     recorded: Callable[[], pl.Series] | None
@@ -228,7 +228,10 @@ def _parent_column(
     said: list[str],
     warnings: list[str],
 ) -> str:
-    """Of several columns named as a parent is, such as the breed and the id of a sire, that with most animals in it."""
+    """Choose among several columns named as a parent is the one with most animals in it.
+
+    Such columns are the breed and the id of a sire.
+    """
     columns = named[role]
     parents = {c for r in ("sire", "dam") for c in named[r]}
     ids = (
@@ -358,7 +361,7 @@ class _Candidates:
 
 
 def _count_known(ids: pl.Series, columns: Sequence[pl.Series]) -> dict[str, int]:
-    """How many of the unique ids each column has: as they are written, or, where no column has any, in any spelling."""
+    """Count the unique ids that each column has: as they are written, or, if none has any, in any spelling."""
     counts = {c.name: int(ids.is_in(c.implode()).sum()) for c in columns}
     if any(counts.values()):
         return counts
@@ -367,7 +370,7 @@ def _count_known(ids: pl.Series, columns: Sequence[pl.Series]) -> dict[str, int]
 
 
 def _readable(table: Table, columns: Sequence[str]) -> pl.DataFrame:
-    """Those of the columns that have text or numbers, as text."""
+    """Read those of the columns that have text or numbers, as text."""
     series = []
     for column in columns:
         with contextlib.suppress(TableError):
@@ -385,7 +388,7 @@ def _numbers_rows(values: pl.Series) -> bool:
 
 
 def question_ids(table: Table, frame: pl.DataFrame, chosen: PedigreeColumns, unknown: tuple[str, ...]) -> str | None:
-    """What to say where another column has the parents that the column of ids lacks; None where none has.
+    """Ask whether another column has the parents that the column of ids lacks; None where none has.
 
     Asked where fewer than half of the parents have a row. frame: the chosen columns.
     """
@@ -466,7 +469,7 @@ def _columns_and_names(columns: tuple[str, ...], roles: tuple[str, ...]) -> str:
 
 
 def _first_three(table: Table, said: str, warnings: tuple[str, ...]) -> PedigreeColumns:
-    """Of a file without names."""
+    """Take the first three columns of a file without a header."""
     if len(table.names) < 3:
         raise PedigreeError(f"{table.name}: found {counted(len(table.names), 'column')}, needed id, sire and dam")
     a, b, c = table.names[:3]
@@ -486,7 +489,7 @@ def _names_taken_as_animal(table: Table, columns: Sequence[str]) -> tuple[str, .
 
 
 def _is_above_numbers(bare: Table, at: Sequence[int]) -> bool:
-    """Whether the first line has words alone, and nearly all values below it have digits or are unknown."""
+    """Check whether the first line has words alone, and nearly all values below it have digits or are unknown."""
     fields = [(bare.first_record or ())[i] for i in at]
     if bare.n_rows < 2 or any(not f or any(c.isdigit() for c in f) for f in fields):
         return False
@@ -504,7 +507,7 @@ def _is_above_numbers(bare: Table, at: Sequence[int]) -> bool:
 
 
 def _first_line_is_data(bare: Table, unknown: tuple[str, ...], at: Sequence[int] = (0, 1, 2)) -> bool:
-    """Whether the first line is an animal: a digit, an unknown parent, or a value that stands in another row.
+    """Check whether the first line is an animal: a digit, an unknown parent, or a value that is in another row.
 
     It is none where one of its fields is a usual name of the column of ids: 'animal,weight1,weight2' has a digit.
     """

@@ -27,7 +27,7 @@ _STEM = r"^([^0-9]*[^0-9]|-)[0-9]+$"  # 'UPG_' of 'UPG_2010', '-' of '-3'
 
 @dataclass(frozen=True)
 class GroupsInParents:
-    """Which parents are groups.
+    """Parents that are groups.
 
     parents: sire and dam, (n,) String, null where unknown and where a group. groups: the same, the group's name where
     the parent is one, else null.
@@ -130,7 +130,7 @@ def _frequent_stems(counts: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def _are_groups(stem: dict[str, Any], ids: pl.Series) -> bool:
-    """Whether the parents without a row with this stem, a row of `_frequent_stems`, are groups."""
+    """Check whether the parents without a row with this stem, a row of `_frequent_stems`, are groups."""
     text = stem["stem"]
     if text == "-":  # one negative number is a code, several are groups, but for -9 and -99 beside -1
         looks_like_groups = sum(not re.fullmatch("-9+", name) for name in stem["names"]) > 1

@@ -85,7 +85,10 @@ def continue_inbreeding(sire: np.ndarray, dam: np.ndarray, F: np.ndarray, first:
 
 
 def checked_codes(sire: np.ndarray, dam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both as contiguous int32, refused where a parent's code is not below its progeny's (groups, >= n, excepted)."""
+    """Return both as contiguous int32; refuse a parent's code that is not below its progeny's.
+
+    Codes of groups, >= n, are excepted.
+    """
     sire, dam = (np.ascontiguousarray(p, dtype=np.int32) for p in (sire, dam))
     if sire.ndim != 1 or sire.shape != dam.shape:
         raise PedigreeError(f"sire and dam must be vectors of one length, found shapes {sire.shape} and {dam.shape}")
@@ -130,7 +133,10 @@ def _inbreeding(
     within: np.ndarray,
     gamma: np.ndarray,
 ) -> None:
-    """With metafounders, (m, m) gamma, these are animals 0 .. m - 1, F[:m] is given, and `first` is at least m."""
+    """Compute inbreeding.
+
+    Metafounders, with (m, m) gamma, are animals 0 .. m - 1, F[:m] is given, and `first` is at least m.
+    """
     number, animal, begin = _numbered_parents(sire, dam)
     n_parents = animal.size - 1
     generation = np.zeros(animal.size, np.int32)
@@ -234,8 +240,10 @@ def _generations(sire, dam, number, generation, line):
 
 @kernel
 def _number(line, generation, number, animal, begin, at_line, by_line):
-    """Two counting sorts of the parents, by line and then by generation; begin (0 before, as at_line) becomes the end
-    of each generation."""
+    """Sort the parents by line and then by generation, by two counting sorts.
+
+    begin (0 before, as at_line) becomes the end of each generation.
+    """
     n = line.size
     for i in range(n):
         at_line[line[i] + 1] += number[i]

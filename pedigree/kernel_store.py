@@ -59,8 +59,10 @@ class KernelStore:
 
     @property
     def archive(self) -> Path | None:
-        """Where kernels are kept: in the first folder that can be written, else beside those of this process, until it
-        ends. Processes that this one starts are told of it (`share`)."""
+        """The archive of kernels, in the first folder that can be written.
+
+        Else it is beside those of this process, until it ends. Processes that this one starts are told of it (`share`).
+        """
         with self._mutex:
             if self._archive is None and self.folder is not None:
                 kept = next((folder for folder in self._candidates if _is_writable(folder)), None)
@@ -71,7 +73,7 @@ class KernelStore:
 
     @property
     def is_lasting(self) -> bool:
-        """Whether later processes have the kernels of this one."""
+        """True if later processes have the kernels of this one."""
         return self.archive is not None and self.archive.parent != self.folder
 
     def share(self, archive: Path | None) -> None:
@@ -136,7 +138,7 @@ class KernelStore:
         return 0 if self.folder is None else len({_kernel_name(name) for name in self._compiled()})
 
     def has_kernel(self, name: str = "") -> bool:
-        """Whether a kernel with this in its name is kept; without a name: any kernel."""
+        """Check whether a kernel with this in its name is kept; without a name: any kernel."""
         self.load()
         return any(name in entry for entry in self._checksums)
 
@@ -189,8 +191,10 @@ class KernelStore:
 
     @contextmanager
     def first_run(self) -> Iterator[None]:
-        """Where other processes begin a first run now, one of them compiles, until it saves: the others wait, for some
-        minutes at most, and use its kernels."""
+        """Let one of several first runs compile, until it saves.
+
+        The others wait, for some minutes at most, and use its kernels.
+        """
         with self._mutex:
             if self._held is None and self.archive is not None:
                 with suppress(OSError):
@@ -233,8 +237,11 @@ def _close_at_exit(store: KernelStore, process: int) -> None:
 
 
 def _folders(chosen: str) -> list[Path]:
-    """Where an archive may stand: the folder that the user has chosen for Numba (NUMBA_CACHE_DIR), or that of the
-    package; the user's folder of caches."""
+    """List the folders for an archive.
+
+    They are the folder that the user has chosen for Numba (NUMBA_CACHE_DIR), or that of the package; and the user's
+    folder of caches.
+    """
     folders = [Path(chosen).absolute() if chosen else Path(__file__).parent / "__pycache__"]
     with suppress(RuntimeError):  # no home
         folders.append(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mmgibbs")
@@ -347,7 +354,7 @@ def _temporary_folder(folders: Sequence[Path]) -> Path | None:
 
 
 def _is_writable(folder: Path) -> bool:
-    """By trying: permissions do not tell of a file system that is read-only."""
+    """Check by trying whether a folder can be written: permissions do not tell of a read-only file system."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:

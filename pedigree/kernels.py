@@ -58,7 +58,7 @@ def kernel(function: Callable | None = None, **options: Any) -> Any:
 
 @contextmanager
 def _numba_cache(folder: Path) -> Iterator[None]:
-    """Within the block, kernels that are made are kept in this folder."""
+    """Keep kernels that are made within the block in this folder."""
     ours = {"CACHE_DIR": str(folder), "CACHE_LOCATOR_CLASSES": ""}
     before = {name: getattr(config, name) for name in ours if hasattr(config, name)}
     try:

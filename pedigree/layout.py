@@ -45,7 +45,7 @@ def clear_blank_rows(content: bytes, separator: str, name: str) -> Tidied:
 
 
 def _may_have_blank_rows(content: bytes, mark: bytes) -> bool:
-    """Whether a line begins as a row without values does: most tables are told from those by this alone."""
+    """Check whether a line begins as a row without values does, which is enough for most tables."""
     starts = (mark, b'""', b'" ', b'"\t', b" ", b"\t")
     return content.startswith(starts) or any(b"\n" + start in content for start in starts)
 

@@ -115,7 +115,7 @@ class SubsetInverse:
 
 
 def _restrict_to_ancestors(kin: Relatives, animals: np.ndarray) -> Partitioned:
-    """Of the pedigree of the chosen animals and their ancestors alone."""
+    """Partition A^-1 of the pedigree of the chosen animals and their ancestors alone."""
     chosen = np.asarray(animals, np.int64)
     small, number = restricted(kin if np.any(chosen >= kin.n_animals) else drop_groups(kin), chosen)
     return partitioned(small, number[chosen])

@@ -122,7 +122,7 @@ class Pedigree:
 
 @dataclass(frozen=True)
 class ParentGroups:
-    """Where a pedigree has the groups of unknown parents: in a column, or as names among sires and dams.
+    """Source of the groups of unknown parents of a pedigree: a column, or names among sires and dams.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class ParentGroups:
 
     @property
     def is_stated(self) -> bool:
-        """Whether there are groups."""
+        """True if there are groups."""
         return self.column is not None or bool(self.parents)
 
     def _find_column(self, table: Table) -> str | None:

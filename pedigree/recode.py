@@ -16,7 +16,7 @@ _SEEDS = (20240229, 977)
 
 
 class IdIndex:
-    """Where each id of a series stands. first: (n,) int32, the first row with the same id."""
+    """Index of the ids of a series. first: (n,) int32, the first row with the same id."""
 
     def __init__(self, ids: pl.Series):
         self._hashes = _Table(*_hashes(ids))
@@ -52,7 +52,7 @@ class _Table:
 
 @kernel(forceinline=True)
 def _slot(table, place, tag):
-    """Where the id with this tag stands in the table, or else the free slot where the search from `place` ends."""
+    """Find the position of the id with this tag in the table, or the free slot where the search from `place` ends."""
     mask = np.uint64(table.shape[0] - 1)
     at = place & mask
     while table[at, 1] != 0 and table[at, 0] != tag:

@@ -28,7 +28,7 @@ _PADDED, _MULTILINE, _WHAT, _WHERE = 0, 1, 2, 3  # places in `notes`: two flags,
 
 
 class Scan(NamedTuple):
-    """What the bytes of a table hold. Lines count from 1."""
+    """Contents of the bytes of a table. Lines count from 1."""
 
     n_records: int
     n_blank: int  # blank lines

@@ -169,7 +169,7 @@ def _extract_parents(pedigree: Pedigree) -> pl.DataFrame:
 
 
 def _score(column: Column, columns: Sequence[Column], kin: _Kin, id_column: str | None) -> float:
-    """How well a column names the animals: its name, parents that agree with the pedigree, how many ids it has."""
+    """Score how well a column names the animals: its name, parents that agree with the pedigree, its number of ids."""
     known, distinct = kin.known.count(column)
     share = known / max(distinct, 1)
     if share < _MOST_IDS or recognised(column.name, "sire") or recognised(column.name, "dam"):
@@ -226,7 +226,7 @@ def _absent(animal: Column, known: KnownIds) -> Absent:
 
 
 def _try_sire_model(animal: Column | None, sire: Column | None, dam: Column | None, ids: KnownIds) -> Animals:
-    """Where no column has the animals of the pedigree: a sire model, if it has the sires; else other ids."""
+    """Try a sire model where no column has the animals of the pedigree, if it has the sires; else other ids."""
     absent = None if animal is None or not animal.levels else _absent(animal, ids)
     if sire is not None:
         known, distinct = ids.count(sire)

@@ -60,7 +60,7 @@ class Column:
 
     @property
     def whole(self) -> bool:
-        """Every value is a whole number."""
+        """True if every value is a whole number."""
         return self.numbers is not None and bool(np.all(self.numbers[~np.isnan(self.numbers)] % 1 == 0))
 
     @property
@@ -166,7 +166,7 @@ def choose_decimal(frame: pl.DataFrame, missing: Sequence[str], guessed: Decimal
 
 
 def describe_columns(frame: pl.DataFrame, missing: Iterable[str], decimal: Decimal = None) -> list[Column]:
-    """Every column of a frame of text; decimal: the mark of numbers that can be read in two ways."""
+    """Describe every column of a frame of text; decimal: the mark of numbers that can be read in two ways."""
     absent = [m for m in missing if m != ""]
     labels = _labels(frame.columns)
     return [_column(name, frame[name], absent, decimal, labels[name]) for name in frame.columns]
@@ -217,7 +217,7 @@ def _column(name: str, text: pl.Series, absent: list[str], decimal: Decimal, lab
 
 
 def _are_few(text: pl.Series, numbers: pl.Series, wrong: pl.Series) -> bool:
-    """Whether the values that are no numbers are slips of the pen, or few words, in a column of numbers."""
+    """Check whether the values that are no numbers are slips of the pen, or few words, in a column of numbers."""
     n, n_wrong = len(text) - text.null_count(), int(wrong.sum())
     if not 0 < n_wrong < n:
         return False
@@ -240,8 +240,10 @@ def split_words(name: str) -> list[str]:
 
 
 def determines(fine: Column, coarse: Column) -> bool:
-    """Every value of `fine` is found with one value of `coarse` alone, as each herd-year lies in one herd, and records
-    that share a value of `fine` are so many that this is no chance.
+    """Check that every value of `fine` is found with one value of `coarse` alone, by more than chance.
+
+    Each herd-year lies in one herd, say. Records that share a value of `fine` have to be so many that this is no
+    chance.
     """
     pair = pl.DataFrame({"fine": fine.text, "coarse": coarse.text}).drop_nulls()
     levels = pair["fine"].n_unique()

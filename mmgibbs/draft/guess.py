@@ -64,7 +64,7 @@ _MOST_FIXED, _OF_A_LEVEL = 10, 20.0  # levels, and records in each, of a fixed c
 
 @dataclass(frozen=True)
 class StatedData:
-    """What was said of the tables, as keys of the section `data`."""
+    """Statements of the user about the tables, as keys of the section `data`."""
 
     widths: tuple[int, ...] | None = None  # of columns of fixed widths
     pedigree_widths: tuple[int, ...] | None = None
@@ -130,12 +130,12 @@ class Guess:
 
     @property
     def is_normal(self) -> bool:
-        """All chosen traits are normal."""
+        """True if all chosen traits are normal."""
         return self.censored is None and all(guess_type(c)[0] == "normal" for c in self.traits[: self.n_traits])
 
     @property
     def decimal_is_guessed(self) -> bool:
-        """No cell shows which mark is decimal."""
+        """True if no cell shows which mark is decimal."""
         return self.decimal is not None and all(is_ambiguous(c.in_groups) for c in self.columns if c.in_groups)
 
     def slips(self, c: Column) -> bool:
@@ -442,7 +442,7 @@ def _is_named_for_power(name: str) -> bool:
 
 
 def _leave_out_power(g: Guess, c: Column, kept: Sequence[Column]) -> bool:
-    """Whether the column is left out as a power of one of `kept`."""
+    """Leave out the column if it is a power of one of `kept`; return True if so."""
     for of in kept:
         for degree, what in ((2, "the square"), (3, "the cube"), (1, "another unit")):
             if c.numbers is None or of.numbers is None or not is_linear_function(c.numbers, [of.numbers**degree]):

@@ -176,7 +176,7 @@ def init(
 
 
 def _read_data(given: Mapping[str, Any], pedigree: object) -> StatedData:
-    """What the keys of the section `data` say of the tables. ConfigError for other keys, and for wrong values."""
+    """Read the keys of the section `data`. ConfigError for other keys, and for wrong values."""
     if not isinstance(given, Mapping):
         raise ConfigError(f"init: data: expected keys of the section data, got {reprlib.repr(given)}")
     for key in given:
@@ -198,14 +198,14 @@ def _read_data(given: Mapping[str, Any], pedigree: object) -> StatedData:
 
 
 def _name_options(message: str) -> str:
-    """On the command line, keys of the section `data` are options."""
+    """Name keys of the section `data` as options, on the command line."""
     if not is_command():
         return message
     return re.sub(r"\bdata\.(\w+)", lambda key: option_name(key[1].replace("unknown_parent", "unknown")), message)
 
 
 def _refuse(path: Path, tables: Sequence[Path], overwrite: bool) -> None:
-    """Before any work is done: neither the analysis nor the schema beside it replaces a file of the user."""
+    """Refuse, before any work is done, to replace a file of the user by the analysis or its schema."""
     is_draft = lambda file: begins_with(file, (MODELINE.encode(),))
     what = "an analysis that mmgibbs wrote"
     check_output_file(path, what, is_draft, inputs=tables, overwrite=overwrite, place=f"init: {option_name('output')}")
@@ -233,8 +233,9 @@ def _write_accepted(text: DraftText, new: Path) -> tuple[str | None, Method]:
 def _write_other_method(
     text: DraftText, new: Path, analysis: Analysis, prepared: Prepared, refused: str
 ) -> tuple[str | None, Method]:
-    """Where flat priors leave no posterior: REML where it can estimate every variance, else BLUP; proper priors of
-    traits that are not normal.
+    """Write the analysis with another method where flat priors leave no posterior.
+
+    It is REML where that can estimate every variance, else BLUP; proper priors of traits that are not normal.
     """
     is_normal = all(trait.type == "normal" for trait in analysis.traits)
     for method in (Method("reml"), _given_variances(prepared)) if is_normal else (_proper_priors(prepared),):

@@ -58,7 +58,7 @@ def has_word(name: str, words: Collection[str]) -> bool:
 
 
 def hint(name: str) -> str | None:
-    """What the name says: its last word first, for 'dam_age_class' is a class and 'yearling_weight' a trait.
+    """Guess the use of a column from its name, the last word first: 'dam_age_class' is a class.
 
     What follows 'per' or a slash is a unit: 'milk/day' is milk.
     """
@@ -186,7 +186,7 @@ def _class_role(c: Column, said: str | None, why: str) -> Role:
 
 
 def _trait_of_last_resort(columns: Sequence[Column], roles: dict[str, Role]) -> dict[str, Role]:
-    """Where nothing looks like a trait: numbers of many values first, else a text or code that is no known class."""
+    """Choose traits where nothing looks like one: numbers of many values first, else a text or code."""
     by_name = {c.name: c for c in columns}
     many = [n for n, role in roles.items() if role.use == "covariate"]
     codes = [n for n, r in roles.items() if by_name[n].levels > 1 and not by_name[n].dates and hint(n) is None]
@@ -290,7 +290,7 @@ class CasesOfSize(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Of all cases in all sizes."""
+        """The share of all cases in all sizes."""
         assert self.cases.numbers is not None and self.size.numbers is not None
         both = ~np.isnan(self.cases.numbers) & ~np.isnan(self.size.numbers)
         return float(self.cases.numbers[both].sum() / self.size.numbers[both].sum())

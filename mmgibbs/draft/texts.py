@@ -44,7 +44,7 @@ class DraftText(Protocol):
 
 @dataclass(frozen=True)
 class TextOfGuess:
-    """What was guessed from the tables, to be written to `path`."""
+    """The text of what was guessed from the tables, to be written to `path`."""
 
     guess: Guess
     path: Path

@@ -72,7 +72,10 @@ class Trial:
 
     @property
     def lacks_replicates(self) -> bool:
-        """Some site has fewer replicates than another: means over fixed replicates of all sites are not determined."""
+        """True if some site has fewer replicates than another.
+
+        Means over fixed replicates of all sites are then not determined.
+        """
         if self.site is None or self.replicate is None:
             return False
         pairs = pl.DataFrame({"site": self.site.text, "replicate": self.replicate.text}).drop_nulls().unique()
@@ -140,7 +143,7 @@ def _count_plots(line: Column, site: Column | None) -> float:
 
 
 def _recurs(block: Column, replicate: Column, site: Column | None) -> bool:
-    """Some block has the same name as one of another replicate of the site."""
+    """Check whether some block has the same name as one of another replicate of the site."""
     groups = _groups(block, site).with_columns(replicate=replicate.text).drop_nulls()
     return bool((groups.group_by("site", "level").agg(pl.col("replicate").n_unique())["replicate"] > 1).any())
 

@@ -30,7 +30,7 @@ from mmgibbs.pedigree.tables import counted, open_table
 
 @dataclass(frozen=True)
 class UnknownParents:
-    """What an analysis says of unknown parents.
+    """Statements of an analysis about unknown parents.
 
     codes: values that mean one, None for the usual ones. groups: names of groups in place of parents. column: the
     column of groups. offered_column: one that may be. is_guessed: the groups were found, not given.

@@ -192,13 +192,13 @@ def _explain_pairs(g: Guess) -> list[str]:
 
 
 def _advise(g: Guess, c: Column, cells: Sequence[str]) -> str:
-    """What to write where levels of a class mean a missing value."""
+    """Advise what to write where levels of a class mean a missing value."""
     path = f"model.{'random' if g.roles[c.name].use == 'random' else 'fixed'}.{c.label}"
     return f"write {path}.missing: {written_codes(cells)}"
 
 
 def _absent_animals(g: Guess) -> list[str]:
-    """That a column named for animals has other ids than the pedigree, and an id of each that may be the same."""
+    """List columns named for animals that have other ids than the pedigree, with an id of each that may be the same."""
     animals, absent = g.animals, g.animals.absent
     is_sire_model = animals.animal is None and animals.known > 0
     if g.pedigree_file is not None and animals.animal is None and not is_sire_model:
@@ -235,7 +235,7 @@ def _records_have_parents(g: Guess) -> bool:
 
 
 def _dams(g: Guess) -> str | None:
-    """How many dams the recorded animals have, and how many of these have records."""
+    """Count the dams of the recorded animals, and those of them that have records."""
     animal = g.animals.animal
     if g.pedigree is None or animal is None:
         return None
@@ -377,7 +377,7 @@ def _cases_of_size(g: Guess) -> list[str]:
 
 
 def _warn_removed(g: Guess, *columns: Column) -> str:
-    """That effects of these columns are then to go."""
+    """Add that effects of these columns are then to be removed."""
     used = [c.name for c in columns if g.roles[c.name].use in ("class", "covariate", "random")]
     return f"  # without {' and '.join(used)} in model" if used else ""
 
@@ -576,7 +576,7 @@ def _genomic(g: Guess) -> list[str]:
 
 
 def can_use_reml(g: Guess) -> bool:
-    """Whether the model has normal traits and no effects of SNPs."""
+    """Check whether the model has normal traits and no effects of SNPs."""
     return g.is_normal and (g.genotypes is None or g.trial is not None)
 
 

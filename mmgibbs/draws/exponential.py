@@ -9,7 +9,7 @@ from mmgibbs.pedigree.kernels import kernel
 
 @kernel(fastmath=False)
 def exponential_pair(c0, c1, c2, draw, k0, k1):
-    """Two independent Exp(rate 1) draws from block (draw, 0) of the site (sweep c0, level c1, stream c2)."""
+    """Draw two independent Exp(rate 1) from block (draw, 0) of the site (sweep c0, level c1, stream c2)."""
     u, v = uniform_pair(c0, c1, c2, draw_word(draw, 0), k0, k1)
     return -log(u), -log(v)
 

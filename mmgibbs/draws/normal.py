@@ -23,7 +23,7 @@ _CHUNK = 256
 
 @kernel(fastmath=False, forceinline=True)
 def box_muller(u, v):
-    """Two standard normals from independent uniforms u and v inside (0, 1); float64. Box & Muller (1958)."""
+    """Turn independent uniforms u and v inside (0, 1) into two standard normals; float64. Box & Muller (1958)."""
     radius = sqrt(-2.0 * log(u))
     c, s = cos_sin_turns(v)
     return radius * c, radius * s

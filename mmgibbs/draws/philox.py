@@ -84,7 +84,7 @@ def short_uniform(word):
 
 @kernel(fastmath=False, forceinline=True)
 def uniform_pair(c0, c1, c2, c3, k0, k1):
-    """Two uniforms inside (0, 1), odd multiples of 2^-53, from one block: words (0, 1) and words (2, 3)."""
+    """Draw two uniforms inside (0, 1), odd multiples of 2^-53, from one block: words (0, 1) and words (2, 3)."""
     w0, w1, w2, w3 = philox(c0, c1, c2, c3, k0, k1)
     return uniform(w0, w1), uniform(w2, w3)
 

@@ -55,7 +55,7 @@ MAX_TERM = (1 << 24) - 1
 
 
 class Site(NamedTuple):
-    """All words of the counter and the key of a kernel's draws but the level and the number of the draw."""
+    """Counter and key of a kernel's draws without the level and the number of the draw."""
 
     number: int  # of the sweep
     stream: int  # of `stream`

@@ -24,23 +24,23 @@ SMALLEST = 1e-290  # |b| below it counts as that, so that its mean stays finite
 
 
 def lasso_means(b: Any, lambda2: Any, s: Any = 1.0, xp: Any = np) -> Any:
-    """Of the inverse Gaussians of 1/t_j."""
+    """Return the means of the inverse Gaussians of 1/t_j."""
     return xp.sqrt(lambda2) * s / xp.maximum(xp.abs(b), SMALLEST)
 
 
 @register_jitable
 def lasso_rate(rate: Any, total: Any) -> Any:
-    """Of the gamma of lambda^2; total: the sum of t_j."""
+    """Return the rate of the gamma of lambda^2; total: the sum of t_j."""
     return rate + 0.5 * total
 
 
 @register_jitable
 def horseshoe_rate(inverse_auxiliary: Any, scaled: Any) -> Any:
-    """Of the gamma of 1/h; inverse_auxiliary: 1/n, scaled: sum of b^2 over twice the other squared scale."""
+    """Return the rate of the gamma of 1/h; inverse_auxiliary: 1/n, scaled: sum of b^2 / (2 * other squared scale)."""
     return inverse_auxiliary + scaled
 
 
 @register_jitable
 def horseshoe_auxiliary_rate(inverse_square: Any, precision: Any) -> Any:
-    """Of the exponential of 1/n; inverse_square: 1/A^2, precision: 1/h."""
+    """Return the rate of the exponential of 1/n; inverse_square: 1/A^2, precision: 1/h."""
     return inverse_square + precision

@@ -144,7 +144,7 @@ def _residual_class(context: Context) -> str | None:
 
 
 def _traits(context: Context, categories: Sequence[int]) -> dict[str, dict]:
-    """What means a missing observation does so for traits alone: a covariate may be 0.
+    """Read the traits. A code for a missing observation is one for traits alone: a covariate may be 0.
 
     categories: (T,) how many, 0 for a normal trait.
     """

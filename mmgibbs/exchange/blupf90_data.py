@@ -111,7 +111,7 @@ def _listed(codes: Sequence[str]) -> str:
 
 
 def tell_of_scale(context: Context) -> None:
-    """Where stated variances are those of another unit."""
+    """Note where stated variances are those of another unit."""
     for t in np.flatnonzero(context.divisor != 1.0).tolist():
         context.note(
             context.parameters.stated["RESIDUAL_VARIANCE"].line,
@@ -124,7 +124,7 @@ COLUMN = "weight"
 
 
 def weights_of_each_trait(context: Context) -> bool:
-    """Whether traits have weights in different columns."""
+    """Check whether traits have weights in different columns."""
     stated = context.parameters.stated
     return "WEIGHT(S)" in stated and len(set(stated["WEIGHT(S)"].value)) > 1
 

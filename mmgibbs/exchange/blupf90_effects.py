@@ -64,7 +64,7 @@ def _only(context: Context, traits: Sequence[int]) -> dict:
 
 
 def _tell_of_levels(context: Context, line: int, positions: Sequence[int], form: str) -> None:
-    """Where levels may differ from those of the BLUPF90 programs."""
+    """Note where levels may differ from those of the BLUPF90 programs."""
     if form == "numer" and not any(text.startswith("numer:") for _, text in context.notes):
         context.note(line, "numer: levels are compared as text: 1, 01 and 1.0 are three levels")
     for position in sorted({p for p in positions if 0 < p <= len(context.data.names)}):

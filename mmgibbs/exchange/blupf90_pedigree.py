@@ -130,7 +130,7 @@ def _hold_against_the_data(
 
 
 def _respelled(ids: pl.Series, animals: pl.Series) -> str | None:
-    """What to say of ids that the animals have in another spelling; None where there are none."""
+    """Describe ids that the animals have in another spelling; None where there are none."""
     pairs = find_respelled(ids, animals.drop_nulls())
     if not pairs.height:
         return None

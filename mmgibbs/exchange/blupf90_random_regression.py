@@ -25,7 +25,10 @@ from mmgibbs.exchange.blupf90_read import Stated, StatedEffect
 
 @dataclass(frozen=True)
 class Coefficients:
-    """What multiplies the effects of a level: keys of the effect in the analysis, {} for one coefficient that is 1."""
+    """Multipliers of the effects of a level.
+
+    These are keys of the effect in the analysis, {} for one coefficient that is 1.
+    """
 
     keys: dict
     number: int = 1

@@ -42,7 +42,7 @@ class StatedEffect:
 
 @dataclass(frozen=True)
 class ParameterFile:
-    """What a renumf90 parameter file states; positions count the columns of the data file from 1."""
+    """Contents of a renumf90 parameter file; positions count the columns of the data file from 1."""
 
     path: Path
     stated: dict[str, Stated]  # 'DATAFILE': str, 'TRAITS': positions, 'RESIDUAL_VARIANCE': (T, T), ...

@@ -109,7 +109,10 @@ def numbered_terms(finished: Finished) -> list[TermNumbers]:
 
 
 def _is_same_effect(name: str, traits: Sequence[int], fixed: dict, terms: Sequence[TermNumbers]) -> bool:
-    """Whether a term is of the same EFFECT as the one before it: effectN_colA then effectN_colB, for other traits."""
+    """Check whether a term is of the same EFFECT as the one before it.
+
+    Such are effectN_colA, then effectN_colB for other traits.
+    """
     prefix, before = (re.match(r"effect\d+_(?=col\d)", n) if n in fixed else None for n in (name, terms[-1].name))
     if prefix is None or before is None or prefix[0] != before[0]:
         return False

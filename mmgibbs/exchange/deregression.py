@@ -57,7 +57,7 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Deregressed:
-    """Of the same animals; NaN where there is no information beyond the parents."""
+    """Deregressed values of the same animals; NaN where there is no information beyond the parents."""
 
     proof: np.ndarray  # (n,)
     reliability: np.ndarray  # (n,)

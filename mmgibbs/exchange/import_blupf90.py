@@ -72,12 +72,12 @@ def _is_analysis(path: Path) -> bool:
 
 
 def _is_table_of_an_analysis(path: Path, table: Path) -> bool:
-    """Whether a table belongs to the analysis that an earlier import wrote: its lines say so."""
+    """Check whether a table belongs to the analysis that an earlier import wrote: its lines say so."""
     return _is_analysis(path) and begins_with(path, (table.name.encode(),), 1_000_000)
 
 
 def _write(written: dict[Path, str | pl.DataFrame]) -> None:
-    """All files or none: each is written under another name first, and takes its place once all are."""
+    """Write all files or none. Each is written under another name first, and takes its place once all are."""
     try:
         with ExitStack() as stack:
             for target, content in written.items():

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Format(NamedTuple):
-    """What files of a format are called."""
+    """Endings of the names of files of a format."""
 
     endings: tuple[str, ...] = ()  # of their names; none: known by their first bytes alone
     map: str = ""  # ending of the file of the same name that has the SNPs

@@ -51,5 +51,5 @@ class DeviceMatrices:
 
 
 def device_matrices(device: str) -> DeviceMatrices | None:
-    """Of `sampler.device`; None of the CPU."""
+    """Return the matrices of `sampler.device`; None for the CPU."""
     return DeviceMatrices() if device == "gpu" else None

@@ -20,7 +20,7 @@ from mmgibbs.pedigree.kernels import kernel
 
 
 class RealisedVariances(NamedTuple):
-    """For each of k draws; variances of n animals, divided by n."""
+    """Realised variances of n animals, divided by n, for each of k draws."""
 
     total: np.ndarray  # (k,) var(g)
     of_part: np.ndarray  # (k, parts) var(g_w)

@@ -36,7 +36,7 @@ class Products(NamedTuple):
 
 
 class WithChosen(NamedTuple):
-    """Of the symmetric (n, n) matrix the columns of c chosen animals, and what the rest of it adds up to."""
+    """Columns of c chosen animals of the symmetric (n, n) matrix, and the sums of the rest of it."""
 
     matrix: np.ndarray  # (n, c) float64
     diagonal: np.ndarray  # (n,) of the whole

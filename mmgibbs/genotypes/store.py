@@ -127,7 +127,7 @@ class Store(ABC):
         return out[:, : self.n_animals]
 
     def decode_to(self, rows: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
-        """As `decode`, into (m, 128 chunks) float32, of which the first n of a row count."""
+        """Decode as `decode`, into (m, 128 chunks) float32, of which the first n of a row count."""
         out[:] = 0.0
         unit = np.ones(1, np.float32)
         for i in range(len(rows)):

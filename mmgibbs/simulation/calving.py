@@ -100,7 +100,7 @@ def liability_variance() -> float:
 
 
 def _checked(categories: Sequence[str], shares: Sequence[float]) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """Both as tuples; ConfigError where they make no scores."""
+    """Return both as tuples; ConfigError where they make no scores."""
     names = "a list of names, from low to high"
     given, categories = categories, arguments.several("categories", categories, names)
     if not all(isinstance(name, str) for name in categories):

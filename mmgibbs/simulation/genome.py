@@ -116,7 +116,7 @@ class Genome:
 
 @dataclass(frozen=True)
 class Map:
-    """Where loci lie: chromosome c has loci first[c] .. first[c + 1] - 1."""
+    """Positions of loci: chromosome c has loci first[c] .. first[c + 1] - 1."""
 
     first: np.ndarray  # (C + 1,) int64
     place: np.ndarray  # (p,) float64 Morgans from the beginning of the chromosome, ascending within it
@@ -133,7 +133,7 @@ class Map:
         return 1 + np.rint(self.place * BASES_PER_MORGAN).astype(np.int64)
 
     def of(self, loci: np.ndarray) -> Map:
-        """Of some loci, ascending."""
+        """Return the map of some loci, ascending."""
         return Map(np.searchsorted(loci, self.first), self.place[loci], self.morgans)
 
 
@@ -183,7 +183,7 @@ def drop_through_parents(
     where: Map,
     rng: np.random.Generator,
 ) -> None:
-    """The same of animals begin, begin + 1, ..., whose rows of `out` are 0 before, and whose parents have theirs."""
+    """Drop alleles to animals begin, begin + 1, ..., whose rows of `out` are 0, and whose parents have theirs."""
     _drop(rng, begin, sire, dam, historic, where.first, where.place, where.morgans, out)
 
 

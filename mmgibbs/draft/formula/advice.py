@@ -54,7 +54,7 @@ _EFFECT_ADVICE = {name: advice for advice, names in _KINDS.items() for name in n
 
 
 def advise_effect(name: str, columns: Sequence[str], trait: str) -> str | None:
-    """What to write in place of a call behind '~', with these columns in it; None of one that is not known.
+    """Advise what to write in place of a call behind '~', with these columns in it; None for an unknown one.
 
     trait: the response of the formula.
     """
@@ -96,12 +96,12 @@ _CALL = re.compile(r"([A-Za-z_][\w.]*)\s*\(")
 
 
 def advise_call(name: str) -> str | None:
-    """What to write in place of a call before '~'; None of one that is not known."""
+    """Advise what to write in place of a call before '~'; None for an unknown one."""
     return _RESPONSE_ADVICE.get(name.removeprefix("np."))
 
 
 def advise_bar(response: str) -> str | None:
-    """What to write in place of 'y | weights(w)', the response of a formula; None if it has no bar."""
+    """Advise what to write in place of 'y | weights(w)', the response of a formula; None if it has no bar."""
     column, bar, behind = re.sub("`[^`]*`", "x", response).partition("|")
     if not bar:
         return None

@@ -159,7 +159,7 @@ def advise_column(formula: str, name: str, columns: Iterable[str]) -> str:
 
 
 def advise_backticks(formula: str, columns: Iterable[str]) -> str | None:
-    """What to write where the name of a column lacks the backticks that it needs; None if no name lacks them."""
+    """Advise what to write where the name of a column lacks its backticks; None if no name lacks them."""
     rest = _PIECES.sub(lambda piece: piece[0] if piece["plain"] else " ", formula)
     needy = (column for column in columns if write_name(column) != column and column not in _GRAMMAR_WORDS)
     for column in sorted(needy, key=len, reverse=True):

@@ -190,7 +190,7 @@ class _Reader:
         return (factor,)
 
     def read_sum(self, node: Token | ASTNode) -> Sum:
-        """What an expression of the right-hand side means."""
+        """Read an expression of the right-hand side."""
         symbol, arguments = self.split_node(node)
         if not symbol:
             return self.read_token(node)
@@ -278,7 +278,7 @@ class _Reader:
         return Sum(terms)
 
     def cross(self, left: Sum, right: Sum) -> Sum:
-        """Every interaction of a term of the left with one of the right."""
+        """Combine every term of the left with every term of the right to an interaction."""
         products = (tuple(dict.fromkeys((*a, *b))) for a in left for b in right)
         return self.join(*(self.as_sum(term) for term in products))
 

@@ -14,7 +14,7 @@ RELATIONSHIPS = ("iid", "pedigree", "genomic", "dominance", "single_step")  # ca
 
 
 def has_role(name: str, role: str) -> bool:
-    """Whether a column is named for animals (role id), sires or dams."""
+    """Check whether a column is named for animals (role id), sires or dams."""
     return "".join(c for c in name.lower() if c.isalnum()) in RECOGNISED[role]
 
 

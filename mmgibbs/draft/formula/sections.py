@@ -28,7 +28,7 @@ MAX_DEGREE = 20
 
 @dataclass
 class Sections:
-    """What a formula adds to an analysis. notes: what was decided for the user."""
+    """Sections of an analysis that a formula adds. notes: what was decided for the user."""
 
     traits: dict[str, dict[str, Any]]
     model: dict[str, Any]
@@ -295,7 +295,7 @@ class _Builder:
         return self.check_column(arguments[0].name), arguments[1]
 
     def explain_call(self, factor: Factor) -> str:
-        """What to write in place of a call that is not known."""
+        """Explain what to write in place of a call that is not known."""
         advice = self.advise(factor)
         if advice is not None:
             return advice
