@@ -43,7 +43,10 @@ class ResidualSums:
     def __call__(
         self, e: np.ndarray, R: np.ndarray, number: int, key: tuple[int, int], sums: Sums | None = None
     ) -> tuple[np.ndarray, np.ndarray | list[np.ndarray]]:
-        """(T, T), or (classes, T, T), and the records behind each block; sums: another way to the sums."""
+        """Return the sums, (T, T) or (classes, T, T), and the number of records of each block.
+
+        sums: another way to compute them, as that of a device.
+        """
         missing = None if self.is_complete else augmentation(R, self.patterns, self.by_class)
         class_of_pattern, n_classes = self.by_class.class_of_pattern, len(self.by_class.of_class)
         if sums is None:
@@ -62,7 +65,7 @@ def expand_classes(blocks: Blocks | ClassBlocks, n_patterns: int) -> ClassBlocks
 
 
 def count_records_per_block(per_pattern: np.ndarray, patterns: np.ndarray, by_class: ClassBlocks) -> list[np.ndarray]:
-    """(n_blocks,) per class: records that observe a trait of each block; per_pattern: (patterns,) records of each."""
+    """Count for each class the records that observe a trait of each block, (n_blocks,); per_pattern: (patterns,)."""
     counts_of_class = [np.where(by_class.class_of_pattern == c, per_pattern, 0) for c in range(len(by_class.of_class))]
     return [
         np.array([n[patterns[:, list(block)].any(axis=1)].sum() for block in blocks])
@@ -88,7 +91,7 @@ def augmentation(R: np.ndarray, patterns: np.ndarray, blocks: Blocks | ClassBloc
 
 @cache
 def block_of_trait(of_class: tuple[Blocks, ...], n_traits: int) -> np.ndarray:
-    """(classes, T) int64: the number of the block that each trait belongs to."""
+    """Number the block that each trait belongs to, (classes, T) int64."""
     out = np.empty((len(of_class), n_traits), np.int64)
     for c, blocks in enumerate(of_class):
         for number, block in enumerate(blocks):

@@ -157,10 +157,10 @@ class LocationMoments(Protocol):
     `state()` and `restore(state)` speak as posterior.moments.Moments.state() does, levels in model order."""
 
     def add(self) -> None:
-        """The engine's state is a draw."""
+        """Add the state of the engine as a draw."""
 
     def levels(self, term: int, codes: np.ndarray) -> np.ndarray:
-        """(levels, k) float64: chosen levels of the draw last added."""
+        """Return chosen levels of the draw last added, (levels, k) float64."""
 
     def state(self) -> dict[str, np.ndarray]: ...
 
@@ -176,7 +176,7 @@ class Integrated(Protocol):
         """Up to a constant; -inf where a matrix is not positive definite."""
 
     def keep(self) -> None:
-        """The psi of the last call of `evaluate` is the one of the chain."""
+        """Make the psi of the last call of `evaluate` the one of the chain."""
 
     def gradient(self, kept: bool = False) -> tuple[list[np.ndarray], np.ndarray]:
         """D with d log p = tr(D dG) of each random term, and (classes, T, T) of R: at the last psi, or the kept one."""
@@ -199,13 +199,13 @@ class IntegratedLiabilities(Integrated, Protocol):
         """Q = l'Pl at the psi that was kept."""
 
     def scale(self, g: float) -> None:
-        """The liabilities are multiplied by g: the draws of theta follow."""
+        """Multiply the liabilities by g, and with them the draws of theta."""
 
     def take_reference(self) -> None:
-        """The psi of the last call of `evaluate` is the one at which liabilities are summarised."""
+        """Summarise liabilities from now on at the psi of the last call of `evaluate`."""
 
     def summarise(self) -> np.ndarray:
-        """(n_summary,) what the liabilities say of psi."""
+        """Return what the liabilities say of psi, (n_summary,)."""
 
 
 class HostState(LocationState):
@@ -320,7 +320,7 @@ class BlockSweep(Protocol):
     """
 
     def renew(self, state: SweepEngine) -> None:
-        """The variances are others: state.Ginv, state.Rinv."""
+        """Renew what depends on the variances state.Ginv and state.Rinv, which have changed."""
 
     def __call__(self, state: SweepEngine, number: int, key: Key) -> None:
         """`number` of the sweep and key = (seed, chain) say which draws to use."""

@@ -45,7 +45,7 @@ ONE = np.uint64(1)
 
 
 def with_dense_block(design: Design) -> str | None:
-    """The first term whose K^-1 has a dense block, in words: what engines say that have no sweep for it."""
+    """Describe the first term with a dense block in K^-1, for engines without a sweep for it; None: none."""
     for term in design.terms:
         if term.relationship.dense is not None:
             return (

@@ -22,7 +22,7 @@ def shared_rows(values: np.ndarray, columns: np.ndarray, out: np.ndarray, thread
 
 
 def tiles(m: int) -> list[tuple[int, int]]:
-    """(first, last) of the tiles of m levels."""
+    """List (first, last) of the tiles of m levels."""
     return [(first, min(m, first + TILE)) for first in range(0, m, TILE)]
 
 
@@ -49,7 +49,7 @@ class LaterTiles:
         return f"later.{term}.tiles.{self.tile}"
 
     def known(self, columns: np.ndarray) -> bool:
-        """The sums are those of Theta, `columns` (k, m)."""
+        """Check whether the sums are those of Theta, `columns` (k, m)."""
         return self._of is not None and np.array_equal(self._of, columns)
 
     def at(self, columns: np.ndarray) -> np.ndarray:

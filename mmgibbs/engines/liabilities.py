@@ -40,7 +40,7 @@ TINY, FAR = 1e-150, 1e100  # probabilities below TINY are handled as logarithms;
 
 
 def first_trait_not_normal(design: Design) -> str | None:
-    """The first trait that is not normal, in words: what engines say that hold no liabilities."""
+    """Describe the first trait that is not normal, for engines that hold no liabilities; None: there is none."""
     if not design.responses:
         return None
     name = design.traits[design.responses[0].trait]
@@ -177,8 +177,9 @@ class Liabilities:
 
 
 def conditional_residuals(Rinv: np.ndarray, trait: int) -> tuple[np.ndarray, np.ndarray]:
-    """(B (patterns, T), s (patterns,)): residual `trait` of a record given its others e has the mean B[p] e and, at
-    weight 1, the standard deviation s[p]; s is 0 where the record lacks the trait.
+    """Return B (patterns, T) and s (patterns,) of the residual `trait` of a record given its others e.
+
+    It has the mean B[p] e and, at weight 1, the standard deviation s[p]; s is 0 where the record lacks the trait.
     """
     Q = Rinv[:, trait, trait]
     lacks = Q == 0.0
@@ -190,7 +191,7 @@ def conditional_residuals(Rinv: np.ndarray, trait: int) -> tuple[np.ndarray, np.
 
 @kernel(forceinline=True)
 def conditional(pattern, weight, e, B, s, r):
-    """(m, sd) of the residual of record r given its other residuals; sd = 0 where the record lacks the trait.
+    """Return (m, sd) of the residual of record r given its other residuals; sd = 0 where the record lacks the trait.
 
     pattern and weight are the arrays of `Records`: handing on the tuple counts references of each, which takes 60 ns.
     """

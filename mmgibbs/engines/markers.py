@@ -18,7 +18,7 @@ from mmgibbs.pedigree.kernels import kernel
 
 
 def with_markers(design: Design) -> str | None:
-    """The first term of SNP effects, in words: what engines say that have none."""
+    """Describe the first term of SNP effects, for engines that have none; None: there is none."""
     if not design.markers:
         return None
     return f"model.markers ('{design.markers[0].name}'); use engine: serial, or structured on the CPU"
@@ -57,7 +57,7 @@ def scatter(animal, trait, g, offset, e):
 
 
 def weights_of_animals(design: Design, records: Records, markers: int, n: int) -> np.ndarray:
-    """(patterns, n) float64: the sum of the weights of each animal's records, by missing pattern."""
+    """Sum the weights of each animal's records by missing pattern, (patterns, n) float64."""
     n_patterns, animal = len(design.patterns), design.markers[markers].animal[records.record]
     known = animal >= 0
     w = records.weight[known].astype(np.float64) if records.weight.size else np.ones(int(known.sum()))

@@ -116,7 +116,7 @@ class LocationState(ABC):
         self.y = y
 
     def fetch(self) -> list[np.ndarray]:
-        """(q, k) float64 per term, model order: copies."""
+        """Copy theta, (q, k) float64 per term, to model order."""
         out = []
         for theta, lists in zip(self.theta, self.equations.terms, strict=True):
             ordered = np.empty(theta.shape)
@@ -141,7 +141,7 @@ class LocationState(ABC):
 
 
 def replaced_y(equations: StructuredEquations, y: np.ndarray, trait: int, values: np.ndarray) -> np.ndarray:
-    """A copy of y (n, T), sweep order, with `values` (n,), model order, for one trait where it is observed."""
+    """Copy y (n, T), sweep order, with `values` (n,), model order, for one trait where it is observed."""
     records = equations.records
     observed = equations.design.patterns[records.pattern, trait]
     out = y.copy()
@@ -215,7 +215,7 @@ class Responses:
         self.state.moved()
 
     def _writable_y(self) -> np.ndarray:
-        """The y that this chain may change: a copy, where it is still that of the equations."""
+        """Return the y that this chain may change: a copy, where it is still that of the equations."""
         y = self.state.y
         return y.copy() if y is self.state.equations.records.y else y
 
@@ -230,18 +230,18 @@ class MarkerPasses:
         self.offsets = [np.zeros(len(state.y), state.real) for _ in self.design.markers]
 
     def sum_by_animal(self, markers: int, n: int) -> np.ndarray:
-        """(n,) float64: sum over the records of each animal of a term of SNP effects of w_r (R_p^-1 e_r)_t."""
+        """Sum w_r (R_p^-1 e_r)_t over the records of each animal of a term of SNP effects, (n,) float64."""
         out, trait = np.empty(n), self.design.markers[markers].trait
         pattern, weight = self.records.pattern, self.records.weight
         gather(pattern, weight, self._animals[markers], trait, self.state.e, self.state.Rinv, out)
         return out
 
     def weigh_animals(self, markers: int, n: int) -> np.ndarray:
-        """(patterns, n) float64: the sum of the weights of each animal's records, by missing pattern."""
+        """Sum the weights of each animal's records by missing pattern, (patterns, n) float64."""
         return weights_of_animals(self.design, self.records, markers, n)
 
     def move_breeding_values(self, markers: int, g: np.ndarray) -> None:
-        """The breeding values of the animals of a term of SNP effects are g now; e follows."""
+        """Set the breeding values of the animals of a term of SNP effects to g, and update e."""
         e = self.state.e
         scatter(self._animals[markers], self.design.markers[markers].trait, g, self.offsets[markers], e)
         self.state.moved(e)
@@ -284,7 +284,7 @@ class DenseTiles:
         return later if later is not None and later.known(later.dense.columns(theta)) else None
 
     def state_arrays(self) -> dict[str, np.ndarray]:
-        """The sums that are those of Theta, by name."""
+        """Return the sums that are those of Theta, by name."""
         known = {i: self.find_known(i, theta) for i, theta in enumerate(self.state.theta)}
         return {later.name(i): later.sums for i, later in known.items() if later is not None}
 
@@ -308,7 +308,7 @@ class RelationshipParameters:
         self._find(term).renew(parameters)
 
     def sum_products(self, term: int) -> np.ndarray:
-        """(M, k, k) Theta' M_m Theta of the fixed matrices that K^-1 of a term is made of."""
+        """Compute (M, k, k) Theta' M_m Theta of the fixed matrices that K^-1 of a term is made of."""
         return self._find(term).sum_products(self.state.theta[term])
 
     def _find(self, term: int) -> RenewableLists:

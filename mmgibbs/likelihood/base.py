@@ -48,21 +48,21 @@ class LikelihoodPoint(Protocol):
 
     @property
     def residuals(self) -> np.ndarray:
-        """(n, T) e, records in model order; 0 where not observed."""
+        """Residuals e (n, T), records in model order; 0 where not observed."""
 
     @property
     def solutions(self) -> list[np.ndarray]:
-        """(q, k) per term: BLUE and BLUP at these variances, on the scale of the equations."""
+        """BLUE and BLUP at these variances, (q, k) per term, on the scale of the equations."""
 
     @property
     def inverse_diagonal(self) -> np.ndarray:
-        """(equations,) the diagonal of C^-1."""
+        """Diagonal of C^-1, (equations,)."""
 
     def solve_equations(self, b: np.ndarray) -> np.ndarray:
         """C^-1 b, (equations, m)."""
 
     def average_information(self, places: Sequence[Place]) -> np.ndarray:
-        """(p, p) 1/2 F' P F of p elements, F = (dV/dpsi) P y the working variates."""
+        """Compute 1/2 F' P F (p, p) of p elements, F = (dV/dpsi) P y the working variates."""
 
 
 class Likelihood(ABC):
@@ -107,7 +107,7 @@ class Likelihood(ABC):
         """
 
     def try_evaluate(self, variances: Variances) -> LikelihoodPoint | None:
-        """The point at some variances; None where there is none."""
+        """Evaluate at some variances; None where this fails."""
         try:
             return self.evaluate(variances)
         except ModelError:

@@ -23,7 +23,7 @@ POINTS = 8.0  # at which an iteration evaluates a likelihood
 def restricted_likelihood(
     design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]
 ) -> Likelihood:
-    """The quicker form; of_terms, of_residuals: components that may covary (see coefficients).
+    """Choose the faster form; of_terms, of_residuals: components that may covary (see coefficients).
 
     DeviceError where it does not fit into memory.
     """

@@ -78,12 +78,12 @@ class Coefficients:
             raise refuse_equation(equation_name(self.design, error.equation)) from None
 
     def selected_inverse(self, factor: Factor) -> np.ndarray:
-        """(elements,) C^-1 where its factor has elements, the same bits on every machine."""
+        """Compute C^-1 where its factor has elements, (elements,), the same bits on every machine."""
         with blas_threads(1):
             return factor.selected_inverse()
 
     def diagonal(self, inverse: np.ndarray) -> np.ndarray:
-        """(equations,) the diagonal of C^-1, from the selected inverse."""
+        """Return the diagonal of C^-1, (equations,), from the selected inverse."""
         return inverse[self.symbolic.diagonal]
 
     def traces(self, inverse: np.ndarray) -> Traces:

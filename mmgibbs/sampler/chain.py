@@ -74,7 +74,7 @@ class Chain(ResumableChain):
                 )
 
     def draws(self) -> dict[str, np.ndarray]:
-        """The parameters as they are now, not copied: 'R', and 'G.i' for random term i."""
+        """Return the current parameters, not copied: 'R', and 'G.i' for random term i."""
         return {name: values for step in self.steps for name, values in step.draws().items()}
 
     def state(self) -> dict[str, np.ndarray]:

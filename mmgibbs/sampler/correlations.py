@@ -47,7 +47,7 @@ class _Correlations:
         self.take(np.clip(np.tanh(np.arctanh(self.relationship.parameter_values) + step), low, high))
 
     def take(self, rho: np.ndarray) -> None:
-        """The lists of the engine are those of these parameters."""
+        """Take these parameters and set the lists of the engine to them."""
         self.rho = rho
         self.engine.relationship_parameters.renew(self.term, rho)
 
@@ -132,7 +132,7 @@ class _Density:
         self.inverse = None if G is None else np.linalg.inv(G)
 
     def products(self, rho: np.ndarray) -> np.ndarray:
-        """(k, k) S(rho)."""
+        """Compute (k, k) S(rho)."""
         return self._combine(self.weigh(rho))
 
     def _combine(self, weights: Weights) -> np.ndarray:

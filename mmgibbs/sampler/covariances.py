@@ -71,12 +71,12 @@ class CovarianceMatrices:
         return self._now[RESIDUAL]
 
     def take_auxiliaries(self, name: str, a: np.ndarray) -> None:
-        """The auxiliary variables of the scale prior of one matrix are a (k,) now."""
+        """Set the auxiliary variables of the scale prior of one matrix to a (k,)."""
         self.auxiliaries[name] = a
         self._priors[name] = None
 
     def prior(self, name: str, covariance: CovarianceModel) -> CovarianceModel:
-        """The prior of one matrix: where it is a scale prior the inverse Wishart given its auxiliary variables."""
+        """Return the prior of one matrix: of a scale prior the inverse Wishart given its auxiliary variables."""
         if name not in self.auxiliaries:
             return covariance
         prior = self._priors[name]
@@ -85,14 +85,14 @@ class CovarianceMatrices:
         return prior
 
     def give(self, engine: Engine) -> None:
-        """The engine takes G and R, unless it has them."""
+        """Pass G and R to the engine, unless it has them."""
         if self.changed:
             self.changed.clear()
             engine.set_variances(self.G, self._now[RESIDUAL])
 
 
 def starting_matrices(model: MixedModel, chain: int) -> CovarianceMatrices:
-    """The starts of the analysis, those that are sampled times the START_SCALES of the chain."""
+    """Return the starts of the analysis, those that are sampled times the START_SCALES of the chain."""
     scale = START_SCALES[chain % len(START_SCALES)]
 
     def scale_start(c: CovarianceModel) -> np.ndarray:
@@ -139,14 +139,14 @@ class TermCovariance:
         return not (self.is_sampled and self.covariance.unit)
 
     def add_to_plan(self, plan: VariancePlan) -> None:
-        """See resident.DeviceStep."""
+        """Add this step to the plan: see resident.DeviceStep."""
         if self.is_sampled:
             given = self.matrices.prior(self.name, self.covariance)
             plan.terms[self.term] = SampledTerm(self.name, given, self.n_levels)
             plan.values[self.name] = given.start.shape
 
     def launch(self, variances: DeviceVariances) -> None:
-        """See resident.DeviceStep."""
+        """Launch this step: see resident.DeviceStep."""
         if self.is_sampled:
             variances.launch_products(self.term)
 
@@ -201,7 +201,7 @@ class ResidualCovariance:
         return not self.is_sampled or all(sum(c in m.unit for c in block) <= 1 for m, block in blocks)
 
     def add_to_plan(self, plan: VariancePlan) -> None:
-        """See resident.DeviceStep."""
+        """Add this step to the plan: see resident.DeviceStep."""
         plan.samples_residual = self.is_sampled
         names = (
             [class_matrix_name(c) for c in range(len(self.residual.matrices))] if self.residual.classes else [RESIDUAL]
@@ -211,7 +211,7 @@ class ResidualCovariance:
         plan.values[RESIDUAL] = (len(given), *given[0].start.shape)
 
     def launch(self, variances: DeviceVariances) -> None:
-        """See resident.DeviceStep."""
+        """Launch this step: see resident.DeviceStep."""
         variances.launch_residuals()
 
     def draws(self) -> dict[str, np.ndarray]:

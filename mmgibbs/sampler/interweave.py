@@ -64,7 +64,7 @@ def cholesky_prior(covariance: CovarianceModel) -> CholeskyPrior:
 
 
 def jacobian_exponents(blocks: Sequence[tuple[int, ...]]) -> np.ndarray:
-    """(k,) the power of |l_ii| in the Jacobian of G -> L: k - i + 1 for component i = 1 ... k of a block of k."""
+    """Return the powers of |l_ii| in the Jacobian of G -> L, (k,): k - i + 1 for component i of a block of k."""
     out = np.zeros(sum(map(len, blocks)))
     for block in blocks:
         out[list(block)] = np.arange(len(block), 0, -1)
@@ -111,7 +111,7 @@ class Interweaving:
         return {self.fact: float(accepted)}
 
     def add_to_plan(self, plan: VariancePlan) -> None:
-        """See resident.DeviceStep."""
+        """Add this step to the plan: see resident.DeviceStep."""
         plan.scaled[self.term] = ScaledTerm(self.elements, self._prior.exponents)
         plan.values[accepted_name(self.term)] = (1,)
 
@@ -120,7 +120,7 @@ class Interweaving:
         return {self.fact: float(values[accepted_name(self.term)][0])}
 
     def launch(self, variances: DeviceVariances) -> None:
-        """See resident.DeviceStep."""
+        """Launch this step: see resident.DeviceStep."""
         variances.launch_scaling(self.term)
 
     def draws(self) -> dict[str, np.ndarray]:
@@ -219,7 +219,7 @@ def reason_not_interweaved(model: MixedModel, i: int) -> str | None:
 
 
 def terms_to_interweave(model: MixedModel, wanted: str | bool = "auto") -> tuple[int, ...]:
-    """The random terms whose G is redrawn given v. `wanted` is `sampler.interweave`: auto, true or false.
+    """List the random terms whose G is redrawn given v. `wanted` is `sampler.interweave`: auto, true or false.
 
     auto means every term that can be: the step costs a sixth to a third of a sweep and gives two to twenty times the
     effective draws of G where animals have few records each (benchmarks/interweaving.py), most where heritability is

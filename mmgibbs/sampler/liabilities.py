@@ -206,7 +206,7 @@ class LiabilityStep:
         return M, float(a), float(b)
 
     def _moving_prior(self, term: int) -> tuple[float, float]:
-        """(M, a) of the prior of a matrix that moves along: p(G) and the Jacobian are g^M exp(-a g^2 / 2)."""
+        """Return (M, a) of the prior of a matrix that moves along: p(G) and the Jacobian are g^M exp(-a g^2 / 2)."""
         (name, covariance), components = self.moving[term], self.components[term]
         if covariance.scale_prior is None:  # flat in each block: nu = -(k + 1)
             return float(np.sum(covariance.size_of_block[components] + 1)), 0.0
@@ -222,7 +222,7 @@ class LiabilityStep:
     can_launch = True
 
     def add_to_plan(self, plan: VariancePlan) -> None:
-        """See resident.DeviceStep."""
+        """Add this step to the plan: see resident.DeviceStep."""
         moving = {i: tuple(self.components[i]) for i in self.moving}
         staying = {i: tuple(self.components[i]) for i, *_ in self.with_prior if i not in self.moving}
         self.number_in_plan = len(plan.traits)
@@ -245,7 +245,7 @@ class LiabilityStep:
             plan.values |= {scale_step_name(scale.name): (1,), scale_moved_name(scale.name): (1,)}
 
     def launch(self, variances: DeviceVariances) -> None:
-        """See resident.DeviceStep."""
+        """Launch this step: see resident.DeviceStep."""
         variances.launch_trait(self.number_in_plan)
 
     def list_values(self) -> dict[str, np.ndarray]:

@@ -35,10 +35,10 @@ class Locations:
     can_launch = True
 
     def add_to_plan(self, plan: VariancePlan) -> None:
-        """See resident.DeviceStep."""
+        """Add this step to the plan: see resident.DeviceStep."""
 
     def launch(self, variances: DeviceVariances) -> None:
-        """See resident.DeviceStep."""
+        """Launch this step: see resident.DeviceStep."""
         variances.launch_locations()
 
     def draws(self) -> dict[str, np.ndarray]:

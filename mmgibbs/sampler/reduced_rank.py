@@ -52,7 +52,7 @@ class ReducedRankCovariance(StructuredCovariance):
 def draw_basis(
     structure: ReducedRank, L: np.ndarray, S: np.ndarray, q: int, rng: np.random.Generator
 ) -> np.ndarray | None:
-    """(f, f) lower triangular Q, by a Metropolis step; None where it stays as it is.
+    """Draw (f, f) lower triangular Q, by a Metropolis step; None where it stays as it is.
 
     L (k, f), S (f, f) of q levels. With too few levels for a proposal it always stays.
     """
@@ -74,7 +74,10 @@ def draw_basis(
 def draw_loadings(
     structure: ReducedRank, L: np.ndarray, H: np.ndarray, s: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """(k, f) L ~ N(P^-1 (s + H l), P^-1), P = H + diag(sd^-2): H (k f, k f) and s (k f,) of the records, at L = l."""
+    """Draw (k, f) L ~ N(P^-1 (s + H l), P^-1), P = H + diag(sd^-2).
+
+    H (k f, k f) and s (k f,) are of the records, at L = l.
+    """
     P = H + np.diag(np.repeat(structure.loading_sd**-2.0, structure.factors))
     root = np.linalg.cholesky(P)
     half = np.linalg.solve(root, s + H @ L.ravel()) + rng.standard_normal(s.size)

@@ -134,7 +134,7 @@ class ResidentSweep:
         return {name: values for step in self.steps for name, values in step.state().items()}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        """See steps.Step."""
+        """Restore the state: see steps.Step."""
         for step in self.steps:
             step.restore(state)
         self._next, self._is_host_behind = None, False
@@ -163,7 +163,7 @@ class ResidentSweep:
         return values
 
     def _name_matrices(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The sampled matrices, and R, as copies that may be kept."""
+        """Copy the sampled matrices, and R, so that they may be kept."""
         R = values[RESIDUAL]
         matrices = {of.name: values[of.name].copy() for of in self.variances.plan.terms.values()}
         return matrices | {RESIDUAL: (R if self.model.residual.classes else R[0]).copy()}
@@ -190,7 +190,10 @@ def join_steps(
     schedule: Schedule,
     key: tuple[int, int],
 ) -> list[Any]:
-    """The steps of a sweep, as one where the engine's device can make all of them and they draw more than locations."""
+    """Join the steps of a sweep to one.
+
+    They are left as they are where the device of the engine cannot make all of them, or they draw locations alone.
+    """
     if not hasattr(engine, "make_variances") or (model.all_fixed and not model.design.responses):
         return steps
     if not all(isinstance(step, DeviceStep) and step.can_launch for step in steps):

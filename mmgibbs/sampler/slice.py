@@ -48,7 +48,7 @@ def draw_each(log_density: LogDensity, x: np.ndarray, rng: np.random.Generator, 
 def _step_out(
     log_density: LogDensity, x: np.ndarray, i: int, height: float, rng: np.random.Generator
 ) -> tuple[float, float]:
-    """An interval about x_i whose ends are outside the slice, or MAX_STEPS_OUT widths apart."""
+    """Step out to an interval about x_i whose ends are outside the slice, or MAX_STEPS_OUT widths apart."""
     moved = x.copy()
 
     def is_outside(value: float) -> bool:
@@ -70,7 +70,7 @@ def _step_out(
 
 
 def finite_height(log_density: float) -> float:
-    """The log density of the point so far; LostDensityError unless it is finite."""
+    """Return the log density of the point so far; LostDensityError unless it is finite."""
     if not np.isfinite(log_density):
         raise LostDensityError(f"log density {log_density}")
     return log_density

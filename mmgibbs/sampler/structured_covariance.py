@@ -57,7 +57,7 @@ class StructuredCovariance:
         self.matrices[self.name] = self.finite_matrix(number)
 
     def finite_matrix(self, number: int) -> np.ndarray:
-        """(k, k) G; ModelError where rounding has lost it."""
+        """Return G (k, k); ModelError where rounding has lost it."""
         G = self.structure.matrix(self.phi)
         if not np.isfinite(G).all():
             raise ModelError(
@@ -113,7 +113,10 @@ class StructuredInterweaving:
         return {self.fact: float(accepted)}
 
     def _propose(self, H: np.ndarray, s: np.ndarray, rng: np.random.Generator) -> np.ndarray | None:
-        """(k,) scales, from records' normal equations for their differences from 1; None where those are singular."""
+        """Propose scales (k,).
+
+        They are from records' normal equations for their differences from 1; None where those are singular.
+        """
         try:
             root = np.linalg.cholesky(H)
         except np.linalg.LinAlgError:

@@ -24,7 +24,7 @@ class TraitMomentsStep:
         pass
 
     def draws(self) -> dict[str, np.ndarray]:
-        """MOMENTS."""
+        """Return the draws of MOMENTS."""
         people = self.moments.population
         values = self.moments.values(people.fixed_predictor(self.engine.fetch()))
         if people.genomic is not None:

@@ -94,7 +94,7 @@ def log_density(R: np.ndarray, W: np.ndarray, exponent: float) -> float:
 
 
 def correlation_interval(R: np.ndarray, i: int, j: int) -> tuple[float, float]:
-    """The correlations r_ij that leave R positive definite: |R| is a quadratic in r_ij with these roots."""
+    """Find the correlations r_ij that leave R positive definite: |R| is a quadratic in r_ij with these roots."""
     at = []
     for rho in (-1.0, 0.0, 1.0):
         S = R.copy()

@@ -95,7 +95,7 @@ def collapse(equations: StructuredEquations, blocks: list[Block]) -> Collapsed:
 
 
 def runs_of_blocks(equations: StructuredEquations) -> list[list[Block]]:
-    """The blocks in sweep order; neighbours whose terms have few levels, all of them together, come as one run."""
+    """Group the blocks in sweep order: neighbours whose terms have few levels in total are one run."""
     runs: list[list[Block]] = []
     for block in equations.partition.blocks:
         if runs and has_few_levels(equations, [*runs[-1], block]):
@@ -123,7 +123,7 @@ def has_few_levels(equations: StructuredEquations, blocks: list[Block]) -> bool:
 
 
 def _levels_of_records(term: TermLists, n: int) -> np.ndarray:
-    """(n, effects) int32 sweep position of the level that each record meets through each effect; -1 for none."""
+    """Find the sweep position of the level that each record meets through each effect, (n, effects) int32; -1: none."""
     levels = np.full((n, term.effect_first.size - 1), -1, np.int32)
     effect = term.visit_effect if term.visit_effect.size else np.zeros(term.visit_record.size, np.uint8)
     counts: np.ndarray = np.diff(term.visit_ptr.astype(np.int64))

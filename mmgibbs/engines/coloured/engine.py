@@ -127,7 +127,7 @@ def ranges_of_short_levels(equations: StructuredEquations, block: Block, threads
 
 
 def _ranges(equations: StructuredEquations, term: int, first: int, last: int, threads: int) -> list[tuple[int, int]]:
-    """(first, last) of pieces of a colour with about the same work, some for each thread."""
+    """Divide a colour into pieces (first, last) with about the same work, some for each thread."""
     if first >= last:
         return []
     lists, K = equations.terms[term], equations.relationships[term]

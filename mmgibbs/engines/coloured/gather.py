@@ -61,7 +61,7 @@ def lane_lists(term: TermLists, K: Lists, pattern: np.ndarray, ranges: list[tupl
 
 
 def _bytes_of_levels(q: int, ranges: list[tuple[int, int]]) -> np.ndarray:
-    """(q,) uint8: the byte of an entry that continues the level's sum; 0 for levels outside of the ranges."""
+    """Return (q,) uint8 the byte of an entry that continues the sum of a level; 0 for levels outside of the ranges."""
     byte = np.zeros(q, np.uint8)
     for first, last in ranges:
         byte[first:last] = np.resize(np.arange(LANES, 2 * LANES, dtype=np.uint8), last - first)
@@ -69,7 +69,10 @@ def _bytes_of_levels(q: int, ranges: list[tuple[int, int]]) -> np.ndarray:
 
 
 def _bytes_of_entries(ptr: np.ndarray, byte_of_level: np.ndarray) -> np.ndarray:
-    """(entries,) uint8 for lists that begin at ptr (q + 1,) uint64; byte_of_level (q,): of `_bytes_of_levels`."""
+    """Return (entries,) uint8 the bytes of the entries of lists that begin at ptr (q + 1,) uint64.
+
+    byte_of_level (q,): of `_bytes_of_levels`.
+    """
     at = ptr.view(np.int64)
     byte = np.repeat(byte_of_level, np.diff(at))
     byte[at[:-1][at[1:] > at[:-1]]] &= LANE  # the first of each level
@@ -77,8 +80,9 @@ def _bytes_of_entries(ptr: np.ndarray, byte_of_level: np.ndarray) -> np.ndarray:
 
 
 def codes_to_rows(term: TermLists, Rinv: np.ndarray) -> np.ndarray:
-    """(codes T, k): row code T + t holds what e_rt times w_r adds to rhs, column t of W_r' R_r^-1, for a record met
-    through one effect.
+    """Return the rows (codes T, k) by which residuals are added to rhs.
+
+    Row code T + t holds what e_rt times w_r adds to rhs, column t of W_r' R_r^-1, for a record met through one effect.
     """
     n_effects, T, k = term.effect_first.size - 1, Rinv.shape[1], term.trait.size
     if n_effects == 1:

@@ -104,7 +104,7 @@ class LaneTables:
 
 
 def parts_of_classes(term: TermLists, Rinv: np.ndarray) -> np.ndarray:
-    """(classes, k, k) float64, lower triangles: the data part of P of each class; none without classes."""
+    """Compute the data part of P of each class, (classes, k, k) float64, lower triangles; none without classes."""
     k = term.trait.size
     out = np.zeros((term.cell_ptr.size - 1 if term.cell_class.size else 0, k, k))
     if len(out):
@@ -135,12 +135,14 @@ class LaneSweep(LevelSweep):
         self._work = self._allocate_work() if threads.count == 1 else None
 
     def follow(self, ranges: tuple[tuple[int, int], ...]) -> None:
-        """The next colour of the term in the same call, where one thread sweeps: nobody has to be waited for."""
+        """Append the next colour of the term to this call, where one thread sweeps: nobody has to be waited for."""
         self.bounds = np.concatenate([self.bounds, np.array(ranges, np.int64)])
 
     def renew(self, state: SweepEngine) -> None:
-        """The tables are made anew when they are read next: other steps of a sweep, which may be compiled alone, need
-        none."""
+        """Mark the tables as outdated, to be made when they are read next.
+
+        Other steps of a sweep, which may be compiled alone, need none.
+        """
 
     def __call__(self, state: SweepEngine, number: int, key: Key) -> None:
         self.tables.renew(state)

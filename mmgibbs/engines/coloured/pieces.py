@@ -65,12 +65,12 @@ class LongSweep:
 
 
 def long_levels(term: TermLists, first: int, last: int) -> np.ndarray:
-    """(m,) int64: the levels among first ... last - 1 whose lists are cut."""
+    """List the levels among first ... last - 1 whose lists are cut, (m,) int64."""
     return first + np.flatnonzero(np.diff(term.visit_ptr.astype(np.int64))[first:last] > LONG)
 
 
 def cut_into_pieces(term: TermLists, long: np.ndarray) -> np.ndarray:
-    """(n, 3) int64 the pieces of the long levels: number of the level among them, first visit, last visit.
+    """Cut the long levels into pieces (n, 3) int64: number of the level among them, first visit, last visit.
 
     A record that meets a level through two effects has both visits in one piece, so that no two threads write to it.
     """

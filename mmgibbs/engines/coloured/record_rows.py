@@ -40,7 +40,7 @@ class RowScaling(Scaling):
         self._picks: dict[int, np.ndarray] = {}
 
     def _rows(self, term: int, theta: np.ndarray) -> np.ndarray:
-        """(q + 1, k): what M multiplies, with the row of 0."""
+        """Return the rows (q + 1, k) that M multiplies, with the row of 0."""
         at = self._deviations(term, theta)
         return self.rows[term] if at is theta else np.concatenate([at, np.zeros_like(at[:1])])
 
@@ -86,7 +86,7 @@ def row_tuples(equations: StructuredEquations, term: int) -> tuple[tuple, tuple,
 
 
 def sum_places(plan: Plan, xx: np.ndarray, xe: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(patterns, m, m) lower triangle and (patterns, m, T): the sums of the places of a plan."""
+    """Sum over the positions of a plan: (patterns, m, m) lower triangle and (patterns, m, T)."""
     effect, component = plan.effect, plan.component
     i, j = pairs_of_places(tuple(effect.tolist()))
     out = np.zeros((len(xx), effect.size, effect.size))
@@ -103,12 +103,15 @@ def pairs_of_places(effect: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def padded_width(T_: tuple) -> tuple:
-    """A vector of three numbers is kept in four: one instruction instead of two."""
+    """Pad a vector of three numbers to four: one instruction instead of two."""
     return (0,) * (4 if len(T_) == 3 else len(T_))
 
 
 def rows_of_traits(effect_first: np.ndarray, trait: np.ndarray, n_traits: int) -> np.ndarray:
-    """(effects, k, T): row c of effect e is 1 at the trait of component c, where c belongs to the effect; else 0."""
+    """Mark the trait of each component, (effects, k, T).
+
+    Row c of effect e is 1 at the trait of component c, where c belongs to the effect; else 0.
+    """
     out = np.zeros((effect_first.size - 1, trait.size, n_traits))
     for effect, (first, last) in enumerate(pairwise(effect_first)):
         out[effect, np.arange(first, last), trait[first:last]] = 1.0

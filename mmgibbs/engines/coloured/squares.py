@@ -41,7 +41,7 @@ def quadratic_of_rows(K: Lists, k_: tuple, rows: np.ndarray, threads: Threads) -
 
 
 def mirrored(lower: np.ndarray) -> np.ndarray:
-    """(..., k, k) symmetric, of its lower triangle."""
+    """Mirror the lower triangle to a symmetric (..., k, k)."""
     return lower if lower.shape[-1] == 1 else np.where(_lower(lower.shape[-1]), lower, np.swapaxes(lower, -1, -2))
 
 
@@ -60,8 +60,10 @@ def augmented_products(
     site: Site,
     threads: Threads,
 ) -> np.ndarray:
-    """(classes, T, T) sums; missing: fill and noise (patterns, T, T) of augment.augmentation, None where each record
-    has all traits."""
+    """Sum squares and products of augmented residuals, (classes, T, T).
+
+    missing: fill and noise (patterns, T, T) of augment.augmentation, None where each record has all traits.
+    """
     T, W_, pieces = len(T_), padded_width(T_), threads.pieces(len(e))
     sums = pieces.sums(n_classes * T, len(W_))
     columns = complete_records(len(class_of_pattern), T) if missing is None else columns_and_pairs(*missing)

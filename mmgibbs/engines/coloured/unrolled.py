@@ -12,7 +12,7 @@ MAX_UNROLLED = 4  # components or traits
 
 
 def unroll(size: int, work: int) -> tuple:
-    """(0,) * size where that pays; () means: a general loop."""
+    """Return (0,) * size where unrolling pays, else (), which means a general loop."""
     return (0,) * size if size <= MAX_UNROLLED and work >= UNROLL_FROM else ()
 
 

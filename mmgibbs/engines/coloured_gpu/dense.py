@@ -57,7 +57,7 @@ class ResidentDense:
 
 
 def find_coupled(equations: StructuredEquations, i: int, dense: DenseLevels) -> np.ndarray:
-    """(n,) uint8: whether a level meets a record, or an entry of the lists of K^-1, with another level of its tile."""
+    """Mark levels that meet a record, or an entry of K^-1, with another level of their tile, (n,) uint8."""
     lists, first, n = equations.terms[i], int(dense.positions[0]), len(dense.values)
     coupled = np.zeros(n, np.uint8)
     place = np.empty(lists.code.size, np.int64)  # in the sweep, of each level in model order

@@ -177,7 +177,7 @@ class StructuredGpuEngine:
         return [self.queue.read(term.theta) for term in self.resident.terms]
 
     def fetch(self) -> list[np.ndarray]:
-        """(q, k) float64 per term, in model order."""
+        """Copy theta to the host, (q, k) float64 per term, in model order."""
         out = []
         for i, term in enumerate(self.equations.design.terms):
             q, k = np.uint32(term.n_levels), np.int32(term.n_components)
@@ -406,7 +406,7 @@ class StructuredGpuEngine:
         self.fold(n, self._block_sums, parts)
 
     def read_sums(self, n: int) -> np.ndarray:
-        """The sums that were folded last: waits."""
+        """Wait for the sums that were folded last and return them."""
         return self._read_products()[:n]
 
     # SNP effects

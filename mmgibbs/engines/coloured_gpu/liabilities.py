@@ -122,15 +122,15 @@ class ResidentResponses:
         self._scale = self.queue.empty(1, np.float64)
 
     def draw(self, response: int, cuts: np.ndarray, number: int, key: Key) -> tuple[float, float]:
-        """See state.Responses."""
+        """Draw the liabilities: see state.Responses."""
         return self.passes[response].draw(cuts, number, key)
 
     def compare_cuts(self, response: int, cuts: np.ndarray, proposed: np.ndarray) -> float:
-        """See state.Responses."""
+        """Compare proposed cuts: see state.Responses."""
         return self.passes[response].compare_cuts(cuts, proposed)
 
     def compare_residual_scales(self, response: int, cuts: np.ndarray, of_class: int, s: float) -> float:
-        """See state.Responses."""
+        """Compare residual scales: see state.Responses."""
         return self.passes[response].compare_residual_scales(cuts, of_class, s)
 
     def scale_trait(self, trait: int, g: float) -> None:

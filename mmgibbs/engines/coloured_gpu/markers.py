@@ -86,12 +86,12 @@ class RecordsOfAnimals:
         self._launch = engine.launch_blocks
 
     def sum(self) -> np.ndarray:
-        """(animals,) see state.MarkerPasses: waits."""
+        """Wait for the sums of the animals, (animals,): see state.MarkerPasses."""
         self._launch("mmgibbs::sum_by_animal", self.n_animal_blocks, self.struct, self._values)
         return self.queue.read(self._values)
 
     def move(self, g: np.ndarray) -> None:
-        """See state.MarkerPasses."""
+        """Move the breeding values to g: see state.MarkerPasses."""
         self.queue.write(self._values, g)
         self._launch("mmgibbs::move_records_of_animals", self.n_blocks, self.struct, self._values)
 
@@ -108,15 +108,15 @@ class ResidentMarkerPasses:
         self.records = [RecordsOfAnimals(engine, m) for m in range(len(self.equations.design.markers))]
 
     def sum_by_animal(self, markers: int, n: int) -> np.ndarray:
-        """See state.MarkerPasses."""
+        """Sum residuals by animal: see state.MarkerPasses."""
         return self.records[markers].sum()
 
     def weigh_animals(self, markers: int, n: int) -> np.ndarray:
-        """See state.MarkerPasses."""
+        """Sum the weights of animals: see state.MarkerPasses."""
         return weights_of_animals(self.equations.design, self.equations.records, markers, n)
 
     def move_breeding_values(self, markers: int, g: np.ndarray) -> None:
-        """See state.MarkerPasses."""
+        """Move the breeding values to g: see state.MarkerPasses."""
         self.records[markers].move(g)
 
     def subtract_offsets(self) -> None:

@@ -126,7 +126,7 @@ class ResidentMoments:
         return sum(8 * len(PARTS) * q * k for q, k in self.scale.shapes)
 
     def add(self) -> None:
-        """The engine's state is a draw."""
+        """Add the state of the engine as a draw."""
         self.scale.update()
         self.n_draws += 1
         in_batch = (self.n_draws - 1) % self.batch_length + 1
@@ -142,7 +142,7 @@ class ResidentMoments:
                 self.engine.launch(kernel("close_batch"), size, np.uint64(size), inverse, *means)
 
     def levels(self, term: int, codes: np.ndarray) -> np.ndarray:
-        """(levels, k) float64: chosen levels of a term (model order) of the draw last added, on the user's scale."""
+        """Return chosen levels of a term (model order) of the last draw, (levels, k) float64, on the user's scale."""
         key = (term, np.asarray(codes).tobytes())
         _q, k = self.scale.shapes[term]
         queue, value = self.engine.queue, self.scale.value(term)

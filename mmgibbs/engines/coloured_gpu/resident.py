@@ -143,7 +143,7 @@ class Resident:
         )
 
     def _kin(self, i: int, K: Lists) -> np.ndarray:
-        """The structure of the kernels, which has the fields of the lists in their order."""
+        """Make the structure of the kernels, which has the fields of the lists in their order."""
 
         def make_member(name: str, value: np.ndarray | int) -> np.uint32 | int:
             """A member of the structure of a relationship: a number, or the address of an array."""

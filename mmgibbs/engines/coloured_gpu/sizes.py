@@ -89,13 +89,16 @@ def residual_sums(design: Design) -> int:
 
 
 def sums_in_blocks(design: Design) -> list[tuple[int, int]]:
-    """(elements, sums) of the sums that blocks make: residuals, quadratic forms, and two of a pass over liabilities."""
+    """List (elements, sums) of the sums that blocks make.
+
+    They are of residuals, quadratic forms, and two of a pass over liabilities.
+    """
     of_terms = [(t.n_levels, lower(t.n_components)) for t in design.terms]
     return [(design.n_records, residual_sums(design)), (design.n_records, 2), *of_terms]
 
 
 def strand_sums(design: Design) -> int:
-    """The most sums of strands that are made together."""
+    """Count the most sums of strands that are made together."""
     most = max(sums * count_strands(n, sums) for n, sums in sums_in_blocks(design))
     return max(most, *(min(SUMS, MAX_CHUNKS * scaling_sums(t.n_components)) for t in design.terms))
 

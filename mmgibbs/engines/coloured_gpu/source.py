@@ -39,7 +39,10 @@ OF_ALL = ("set_counter", "fold_strands", *OF_TERMS, *OF_VARIANCES, *OF_LIABILITI
 
 
 def source(real: np.dtype, pattern: np.dtype) -> str:
-    """The text of all kernels: `real` is the type of stored values, `pattern` (uint8, uint32) of pattern numbers."""
+    """Return the text of all kernels.
+
+    `real` is the type of stored values, `pattern` (uint8, uint32) of pattern numbers.
+    """
     small = np.dtype(pattern) == np.uint8
     types = f"typedef {REAL[np.dtype(real)]} REAL;\ntypedef unsigned {'char' if small else 'int'} PATTERN;\n"
     return cuda_source(*HEADERS) + types + "".join((FOLDER / name).read_text(encoding="utf-8") for name in FILES)
@@ -100,7 +103,7 @@ def kernels(
 
 
 def specialisations(equations: StructuredEquations) -> list[tuple[int, type[Lists]]]:
-    """(k, type of the relationship's lists) of each term."""
+    """List (k, type of the relationship's lists) of each term."""
     return [(t.n_components, type(K)) for t, K in zip(equations.design.terms, equations.relationships, strict=True)]
 
 

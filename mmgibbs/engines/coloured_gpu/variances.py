@@ -370,7 +370,7 @@ class ResidentVariances:
         self.engine.launch_sweep()
 
     def launch_products(self, term: int) -> None:
-        """The sums of squares and products of a term; behind those of the last term all matrices are drawn."""
+        """Launch the sums of squares and products of a term; behind those of the last term all matrices are drawn."""
         self.engine.launch_quadratic_form(term, self._sums[term][1])
         if term == list(self.plan.terms)[-1]:
             counter = self.engine.resident.counter

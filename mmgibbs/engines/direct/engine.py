@@ -61,7 +61,7 @@ class MarginalEngine(HostState):
 
     @staticmethod
     def refuses(design: Design) -> str | None:
-        """See HostState.refuses."""
+        """Describe what it refuses: see HostState.refuses."""
         return with_markers(design) or unsupported_liabilities(design) or with_scores(design)
 
     @property

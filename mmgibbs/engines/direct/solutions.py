@@ -40,5 +40,5 @@ def direct_likelihood(
 
 
 def solve_by_factor(design: Design, G: Sequence[np.ndarray | None], R: np.ndarray) -> list[np.ndarray]:
-    """(q, k) per term on the scale of the equations, in model order; G: None for fixed terms."""
+    """Solve for (q, k) per term on the scale of the equations, in model order; G: None for fixed terms."""
     return direct_likelihood(design, G).evaluate(Variances(list(G), stack_classes(R))).solutions

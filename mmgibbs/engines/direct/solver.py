@@ -82,7 +82,7 @@ def direct_solver(
 
 
 def may_pay(design: Design, columns: int) -> bool:
-    """A factor may be quicker than so many solutions by PCG: it is worth the search for an order."""
+    """Check whether a factor may be faster than so many solutions by PCG, and is worth the search for an order."""
     dense = any(t.relationship.dense is not None for t in design.terms)
     return _gained(design, columns) > 0 and design.n_equations <= MOST_EQUATIONS and not dense
 
@@ -111,7 +111,7 @@ def planned_factor(
 
 
 def _places(solver: PcgSolver, known: Coefficients) -> np.ndarray:
-    """(equations,) int64 places in sweep order of the equations in force."""
+    """Find the sweep positions of the equations in force, (equations,) int64."""
     layout = known.explicit.layout
     place = np.empty(layout.size, np.int64)
     swept = solver.split(np.arange(layout.size))

@@ -108,7 +108,7 @@ def _joined(design: Design, G: Sequence[np.ndarray | None], advice: str, tell: T
 def _inverted(
     matrix: Coefficients, G: Sequence[np.ndarray | None], R: np.ndarray, tell: Tell | None = None
 ) -> list[np.ndarray]:
-    """(q, k) per term at these variances."""
+    """Compute the diagonal of the inverse at these variances, (q, k) per term."""
     if tell is not None:
         seconds = estimate_seconds(OPERATIONS_OF_INVERSE * matrix.symbolic.flops)
         tell(f"PEV: inverting {matrix.design.n_equations:,} equations{describe_duration(seconds)}")

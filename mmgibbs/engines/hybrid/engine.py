@@ -115,7 +115,7 @@ class HybridEngine(HostState):
         self.updates.renew()
 
     def _factor(self, term: int) -> int:
-        """The factors of a term's levels; returns -1, or the position whose own block is not positive definite."""
+        """Factor the own blocks of a term's levels; return -1, or the position whose block is not positive definite."""
         eq = self.equations
         for block, factor in zip(eq.partition.blocks, self._factors, strict=True):
             if block.term == term:

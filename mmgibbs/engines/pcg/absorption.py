@@ -72,7 +72,7 @@ class AbsorbedEquations(RowProduct):
         return out
 
     def diagonal_blocks(self, i: int) -> np.ndarray:
-        """(kept levels, k, k) the diagonal blocks of S of one term."""
+        """Compute the diagonal blocks of S of one term, (kept levels, k, k)."""
         eq, kept, k = self.equations, self.positions[i], len(self.tuples[i][0])
         blocks, none = np.empty((kept.size, k, k)), np.empty(0)
         level_blocks(eq.terms[i], eq.relationships[i], none, self.Ginv[i], self.Rinv, kept, blocks)
@@ -170,8 +170,10 @@ def absorbed_equations(
 
 
 def absorbable(equations: StructuredEquations, levels: list[np.ndarray]) -> tuple[int, np.ndarray]:
-    """(term, its levels that may be absorbed at once, uint32 sweep positions): of the term where these are most
-    equations. levels: per term (n, effects), that each record meets."""
+    """Find the term with most equations that may be absorbed at once; return it with these levels.
+
+    Levels are uint32 sweep positions. levels: per term (n, effects), that each record meets.
+    """
     unrelated = [_unrelated(equations, i, levels[i]) for i in range(len(levels))]
     terms = equations.design.terms
     sizes = [levels_of_term.size * t.n_components for levels_of_term, t in zip(unrelated, terms, strict=True)]
@@ -271,7 +273,7 @@ def absorb_into_blocks(
 
 @kernel
 def _place(near, between, count, level):
-    """(the place of a level in the list of those near, how many there are): a new one gets a block of zeros."""
+    """Find the position of a level in the list of those near, and its length; a new one gets a block of zeros."""
     for place in range(count):
         if near[place] == level:
             return place, count

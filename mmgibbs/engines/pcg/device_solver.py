@@ -125,7 +125,7 @@ class DevicePcgSolver(PcgSolver):
         return self.device.csr(matrix)
 
     def set_precisions(self, Ginv: list[np.ndarray], Rinv: np.ndarray) -> None:
-        """See PcgSolver.set_precisions."""
+        """Set the precisions: see PcgSolver.set_precisions."""
         super().set_precisions(Ginv, Rinv)
         records, xp = self.equations.records, self.xp
         by_pattern = xp.asarray(np.ascontiguousarray(np.moveaxis(Rinv, 0, -1)))
@@ -140,7 +140,7 @@ class DevicePcgSolver(PcgSolver):
     # Products, of (m, N) on the device
 
     def _split(self, x: Array) -> list[Array]:
-        """(m, k, q) per term."""
+        """Split x into (m, k, q) per term."""
         return [
             x[:, a:b].reshape(len(x), k, q)
             for a, b, (q, k) in zip(self.bounds[:-1], self.bounds[1:], self.shapes, strict=True)
@@ -194,7 +194,7 @@ class DevicePcgSolver(PcgSolver):
         return Solution(self.to_model_order(x[:, 0]), int(iterations[0]), reached)
 
     def solve_columns(self, b: np.ndarray, start: np.ndarray, tolerance: float, relative: bool = False) -> Columns:
-        """See PcgSolver.solve_columns."""
+        """Solve for several columns: see PcgSolver.solve_columns."""
         n = max(1, self.equations.n_equations)
         size = self._sizes(b) if relative else np.full(b.shape[1], float(n))
         limit, at_once = self.iteration_limit, self.columns_at_once
@@ -255,7 +255,7 @@ class DevicePcgSolver(PcgSolver):
         return self._download(x), self._download(residual), fetch(squares), fetch(iterations)
 
     def _upload(self, x: np.ndarray) -> Array:
-        """(N, m) of the host, in sweep order, as (m, N) of the device."""
+        """Upload (N, m) of the host, in sweep order, as (m, N) of the device."""
         return self._hold_equations(self.xp.asarray(np.ascontiguousarray(x[self.order].T)))
 
     def _download(self, x: Array) -> np.ndarray:
@@ -289,12 +289,12 @@ class DeviceDense:
 
 
 def times_sparse(matrix: Any, x: Array) -> Array:
-    """(m, rows) A x of a sparse A (rows, columns) and x (m, columns), each of these a vector as it lies."""
+    """Multiply x (m, columns) by a sparse A (rows, columns): (m, rows) A x, each of these a vector as it lies."""
     return matrix.dot(x.T).T
 
 
 def times_blocks(blocks: Array, x: Array) -> Array:
-    """(m, k, q): block l times x_l, of blocks (k, k, q) and x (m, k, q)."""
+    """Multiply x (m, k, q) by blocks (k, k, q): block l times x_l."""
     out = blocks[:, 0] * x[:, :1]
     for b in range(1, blocks.shape[1]):
         out += blocks[:, b] * x[:, b : b + 1]

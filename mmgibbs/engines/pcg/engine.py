@@ -73,7 +73,7 @@ class PcgEngine(HostState):
 
     @staticmethod
     def refuses(design: Design) -> str | None:
-        """See HostState.refuses."""
+        """Describe what it refuses: see HostState.refuses."""
         return with_markers(design) or with_scores(design)
 
     def _hold(self, x: np.ndarray) -> None:
@@ -174,7 +174,7 @@ def _facts(solved: Columns, column: int) -> dict[str, float]:
 
 
 def roots_by_pattern(design: Design, R: np.ndarray) -> np.ndarray:
-    """(patterns, T, T) Cholesky factors of R[P, P], zero-padded. R: (T, T), or (classes, T, T)."""
+    """Compute Cholesky factors (patterns, T, T) of R[P, P], zero-padded. R: (T, T), or (classes, T, T)."""
     matrices = stack_classes(R)[design.class_of_pattern]
     out = np.zeros(matrices.shape)
     for root, matrix, observed in zip(out, matrices, design.patterns, strict=True):

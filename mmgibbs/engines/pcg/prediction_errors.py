@@ -114,13 +114,15 @@ def _seconds(solver: PcgSolver, samples: int, at_once: int, iterations: int) -> 
 
 
 def prior_diagonals(design: Design, inbreeding: bool) -> list[np.ndarray | None]:
-    """The diagonal of K per term, (q,) in model order, where it is exact and values can be drawn from K; None of other
-    terms and of groups. inbreeding: the pedigree accounts for it, so that 1 + F is the diagonal of A."""
+    """List the diagonal of K per term, (q,) in model order; None of groups, and where it is not exact or not drawn.
+
+    inbreeding: the pedigree accounts for it, so that 1 + F is the diagonal of A.
+    """
     return [_diagonal(term, inbreeding) for term in design.terms]
 
 
 def _diagonal(term: Term, inbreeding: bool) -> np.ndarray | None:
-    """(q,) diagonal of K, where it is known exactly and can be used; None: it is not."""
+    """Return the diagonal of K, (q,), where it is known exactly and can be used, else None."""
     K = term.relationship
     if term.kind == "fixed" or term.active is not None or K.n_groups or not (K.known_diagonal and K.can_draw):
         return None
@@ -189,7 +191,7 @@ class _Draws:
         return blas_threads(1 if isinstance(self.solver.equations.dense[i], CoreLevels) else None)
 
     def _values(self, i: int, numbers: Sequence[int]) -> np.ndarray:
-        """(q, k, m) u ~ N(0, K (x) G) in sweep order."""
+        """Draw (q, k, m) u ~ N(0, K (x) G) in sweep order."""
         q, k = self.solver.shapes[i]
         z, root = np.empty((q, k)), self._roots[i]
         assert root is not None
@@ -276,7 +278,7 @@ def _put_together(
 def combined(
     p: np.ndarray, prior: np.ndarray, a: Sequence[np.ndarray], b: Sequence[np.ndarray], sizes: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(PEV, its sampling variance) from the mean squares of m and u_hat of two halves: see above."""
+    """Combine the mean squares of m and u_hat of two halves to PEV and its sampling variance: see above."""
     n, pev, weights = sum(sizes), np.zeros(p.shape), []
     for half, other_half in ((0, 1), (1, 0)):
         # PEV - p and K_ll G - PEV as the other half sees them, squared

@@ -137,8 +137,10 @@ class PcgSolver:
         return blocks
 
     def _dense_diagonal(self, i: int) -> np.ndarray:
-        """(q,) what the dense block of K^-1 adds to kappa_ll; empty where there is none. It is kept: that by a core
-        takes many products, and a sweep sets variances."""
+        """Return what the dense block of K^-1 adds to kappa_ll, (q,); empty where there is none.
+
+        It is kept: that by a core takes many products, and a sweep sets variances.
+        """
         if i in self._of_dense:
             return self._of_dense[i]
         dense, out = self.equations.dense[i], np.zeros(self.shapes[i][0])
@@ -173,7 +175,7 @@ class PcgSolver:
             total[dense.positions] = dense_rows
 
     def diagonals_of_inverse_blocks(self) -> list[np.ndarray]:
-        """(q, k) per term in sweep order: of the inverse of each level's block of C."""
+        """Return the diagonal of the inverse of each level's block of C, (q, k) per term in sweep order."""
         return [np.einsum("qkk->qk", blocks) for blocks in self.inverse_blocks]
 
     def weighted_sums(self, e: np.ndarray) -> np.ndarray:
@@ -340,7 +342,7 @@ def _describe_near_singularity(design: Design) -> str:
 
 
 def _columns(x: np.ndarray) -> np.ndarray:
-    """(N, m) float64 view or copy of (N,) or (N, m)."""
+    """Return (N,) or (N, m) as (N, m) float64, a view or a copy."""
     x = np.ascontiguousarray(x, dtype=np.float64)
     return x.reshape(x.shape[0], -1)
 
@@ -384,7 +386,7 @@ def conjugate_gradients(
 
 @kernel
 def column_products(a, b):
-    """(m,) sum_i a_ij b_ij for a (N, m) and b (N, m), in the order of i."""
+    """Compute (m,) sum_i a_ij b_ij for a (N, m) and b (N, m), in the order of i."""
     out = np.zeros(a.shape[1])
     for i in range(np.uint64(a.shape[0])):
         for j in range(np.uint64(a.shape[1])):

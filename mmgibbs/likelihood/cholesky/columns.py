@@ -131,7 +131,7 @@ def _list_elements(indptr, indices, parent, column_ptr):
 
 @kernel(error_model="python")
 def _count_runs(column_ptr, row_of):
-    """(n,) a column has the pattern of the next one where it is one element longer and starts with that."""
+    """Mark columns with the pattern of the next one, (n,): one element longer, and starting with that."""
     n = column_ptr.size - 1
     out = np.ones(n, np.uint8)
     for j in range(n - 2, -1, -1):

@@ -47,7 +47,7 @@ def eliminate(pattern: scipy.sparse.csr_array) -> Elimination:
 
 
 def invert_order(order: np.ndarray) -> np.ndarray:
-    """(n,) int64 the step at which each equation is eliminated."""
+    """Return the step at which each equation is eliminated, (n,) int64."""
     steps = np.empty(order.size, np.int64)
     steps[order] = np.arange(order.size)
     return steps
@@ -61,7 +61,7 @@ def permute(pattern: scipy.sparse.csr_array, order: np.ndarray) -> tuple[np.ndar
 
 @kernel(error_model="python")
 def elimination_tree(indptr, indices):
-    """(n,) parent of each column, -1 for a root: the first row below its diagonal in L."""
+    """Find the parent of each column, (n,), -1 for a root: the first row below its diagonal in L."""
     n = indptr.size - 1
     parent, ancestor = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
     for i in range(n):
@@ -78,7 +78,7 @@ def elimination_tree(indptr, indices):
 
 @kernel(error_model="python")
 def postorder(parent):
-    """(n,) the columns, each after all below it in the tree, subtrees in one piece."""
+    """Order the columns (n,), each after all below it in the tree, subtrees in one piece."""
     n = parent.size
     child, sibling = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
     for k in range(n - 1, -1, -1):
@@ -105,7 +105,10 @@ def postorder(parent):
 
 @kernel(error_model="python")
 def column_counts(indptr, indices, parent):
-    """(n,) elements of each column of L, the diagonal included: each row walks up the tree from its own elements."""
+    """Count the elements of each column of L, (n,), the diagonal included.
+
+    Each row walks up the tree from its own elements.
+    """
     n = parent.size
     counts, seen = np.ones(n, np.int64), np.full(n, -1, np.int64)
     for i in range(n):

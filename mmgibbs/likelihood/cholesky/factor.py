@@ -61,19 +61,19 @@ class Factor:
         return x[s.step].reshape(b.shape)
 
     def selected_inverse(self) -> np.ndarray:
-        """(elements,) C^-1 where L has elements."""
+        """Compute C^-1 where L has elements, (elements,)."""
         return self.symbolic.selected_inverse(self.values)
 
 
 def analyse(pattern: scipy.sparse.csr_array) -> SymbolicFactor:
-    """The symbolic factor of a symmetric pattern in the form that is quicker; pattern as of `eliminate`."""
+    """Analyse a symmetric pattern in the form that is faster; pattern as of `eliminate`."""
     eliminated = eliminate(pattern)
     is_long = eliminated.flops > MAX_FLOPS_PER_ELEMENT * eliminated.nonzeros
     return analyse_supernodes(eliminated) if is_long else analyse_columns(eliminated)
 
 
 def factorise(symbolic: SymbolicFactor, values: np.ndarray) -> Factor:
-    """The factor of C; values: C on the pattern (elements,), which is overwritten.
+    """Factor C; values: C on the pattern (elements,), which is overwritten.
 
     A pivot that is not above MIN_PIVOT times the diagonal of C is refused with NotPositiveDefiniteError. Sums have one
     order, and results the same bits, as long as BLAS has one thread.

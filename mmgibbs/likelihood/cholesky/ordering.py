@@ -20,7 +20,7 @@ MIN_DENSE = 16.0  # neighbours
 
 
 def minimum_degree(pattern: scipy.sparse.csr_array) -> np.ndarray:
-    """(n,) int64 the equations in the order of their elimination; pattern: symmetric, its values are not read.
+    """Order the equations for elimination, (n,) int64; pattern: symmetric, its values are not read.
 
     ValueError for a pattern that is not symmetric.
     """
@@ -39,7 +39,7 @@ def minimum_degree(pattern: scipy.sparse.csr_array) -> np.ndarray:
 
 @kernel(error_model="python")
 def _eliminate_graph(indptr, indices):
-    """(n,) the step at which each equation is eliminated: the same for those that go together."""
+    """Find the step at which each equation is eliminated, (n,): the same for those that go together."""
     n = indptr.size - 1
     # The list of a variable has its elements, lists[first : first + elements], then variables, up to first + length.
     # The list of an element has its variables; length 0: absorbed.

@@ -122,7 +122,7 @@ def solve_panels(first, row_ptr, rows, panel_ptr, panels, x):
 
 @kernel
 def invert_panels(first, row_ptr, rows, panel_ptr, supernode, widest_below, panels):
-    """(elements,) C^-1 where the panels of L have elements, with both triangles of the diagonal blocks."""
+    """Compute C^-1 (elements,) where the panels of L have elements, with both triangles of the diagonal blocks."""
     Z = np.empty(panels.size)
     below = np.empty(max(1, widest_below * widest_below))
     position = np.empty(max(1, widest_below), np.int64)
@@ -193,7 +193,7 @@ def factorise_block(P, w, least):
 
 @kernel
 def invert_lower(P, w):
-    """(w, w) inverse of the lower triangle in the first w rows of P (m, w) float64."""
+    """Invert the lower triangle (w, w) in the first w rows of P (m, w) float64."""
     out = np.zeros((w, w))
     for i in range(w):
         out[i, i] = 1.0 / P[i, i]

@@ -73,7 +73,7 @@ class Supernodes(NamedTuple):
 
     @property
     def _diagonal_of_columns(self) -> np.ndarray:
-        """(n,) int64 the index of the diagonal of each column."""
+        """Index of the diagonal of each column, (n,) int64."""
         column = np.arange(self.supernode.size) - self.first[self.supernode]
         width = np.diff(self.first)[self.supernode]
         return self.panel_ptr[self.supernode] + column * width + column
@@ -115,7 +115,7 @@ def analyse_supernodes(eliminated: Elimination) -> Supernodes:
 
 @kernel(error_model="python")
 def _merge_columns(parent, counts):
-    """(s + 1,) first column of each supernode."""
+    """Merge columns to supernodes; return the first column of each, (s + 1,)."""
     n = parent.size
     first, rows, last = np.empty(n + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     s = 0

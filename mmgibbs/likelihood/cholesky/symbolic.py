@@ -16,11 +16,11 @@ class SymbolicFactor(Protocol):
 
     @property
     def order(self) -> np.ndarray:
-        """(n,) int64 the equation that is eliminated at each step."""
+        """Equation that is eliminated at each step, (n,) int64."""
 
     @property
     def step(self) -> np.ndarray:
-        """(n,) int64 the step at which each equation is eliminated."""
+        """Step at which each equation is eliminated, (n,) int64."""
 
     @property
     def elements(self) -> int:
@@ -40,27 +40,27 @@ class SymbolicFactor(Protocol):
 
     @property
     def diagonal(self) -> np.ndarray:
-        """(n,) int64 the index in `values` of the diagonal of each equation."""
+        """Index in `values` of the diagonal of each equation, (n,) int64."""
 
     def locate(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """(m,) int64 the index in `values` of elements (row, column), or their mirror images; equation -1: -1."""
+        """Find the index in `values` of elements (row, column), or their mirror images, (m,) int64; equation -1: -1."""
 
     def factorise(self, values: np.ndarray) -> int:
         """C in `values` becomes L. -1, or the step whose pivot is not above MIN_PIVOT times the diagonal of C."""
 
     def log_determinant(self, values: np.ndarray) -> float:
-        """log|C|"""
+        """Compute log|C|."""
 
     def solve(self, values: np.ndarray, x: np.ndarray) -> None:
         """x (n, m) <- C^-1 x in place, rows in the order of elimination."""
 
     def selected_inverse(self, values: np.ndarray) -> np.ndarray:
-        """(elements,) C^-1 where L has elements."""
+        """Compute C^-1 where L has elements, (elements,)."""
 
 
 @kernel
 def locate_elements(rows, columns, step, diagonal, block, row_ptr, row_lists, start, stride):
-    """(m,) int64 the index of each element (row, column), or its mirror image, of a factor; equation -1: -1.
+    """Find the index of each element (row, column), or its mirror image, of a factor, (m,) int64; equation -1: -1.
 
     step (n,) of each equation; diagonal (n,) index of the diagonal of each step. Column j has the rows of list
     block[j], row_lists[row_ptr[b] : row_ptr[b + 1]], ascending; the element in row number r of the list has index

@@ -103,7 +103,7 @@ class LiabilityVariances(SampledVariances):
     # Moves
 
     def _draw_variances(self, number: int) -> float:
-        """The mean probability with which proposals were accepted."""
+        """Draw the variances and return the mean probability with which proposals were accepted."""
         is_summarised = bool(np.isfinite(self._reference[0]))
         predicted, summary = self.shape, np.zeros(0)
         if is_summarised and (number <= self.burn_in or self._regression is not None):

@@ -68,7 +68,7 @@ class LogCholesky:
         return out, float(_matrices(x, self.elements, out))
 
     def x(self, psi: np.ndarray) -> np.ndarray:
-        """(p,) of matrices that are positive definite."""
+        """Convert positive definite matrices to coordinates x (p,)."""
         e, out = self.elements, np.empty(len(self))
         for m, (place, k) in enumerate(zip(e.place, e.size, strict=True)):
             L = np.linalg.cholesky(psi[place : place + k * k].reshape(k, k))
@@ -90,12 +90,12 @@ class LogCholesky:
         return LogCholesky(self.elements._replace(scale=scale), self.start)
 
     def slopes(self, x: np.ndarray) -> np.ndarray:
-        """(p,) d l / dx of each element."""
+        """Compute d l / dx of each element, (p,)."""
         e = self.elements
         return e.scale * np.where(e.row == e.column, logistic(x), 1.0)
 
     def gradient(self, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-        """(p,) of log p(x | y). slopes: D of each matrix, as psi, d log p(y | psi) = tr(D dG)."""
+        """Compute the gradient (p,) of log p(x | y). slopes: D of each matrix, as psi, d log p(y | psi) = tr(D dG)."""
         e, psi, slope = self.elements, self.psi(x)[0], self.slopes(x)
         l_ii = e.scale * softplus(x)
         out = np.where(e.row == e.column, e.exponent * slope / l_ii + logistic(-x), 0.0)
@@ -110,7 +110,7 @@ class LogCholesky:
         return out
 
     def _prior_slope(self, m: int, G: np.ndarray) -> np.ndarray:
-        """(k, k) D of what the prior has beside powers of |G|."""
+        """Compute D (k, k) of the part of the prior beside powers of |G|."""
         e, inverse, k = self.elements, np.linalg.inv(G), len(G)
         if e.kind[m] == UNIFORM_HERITABILITY:
             return -2.0 / (1.0 + G)
@@ -182,7 +182,7 @@ def _elements(sampled: list[tuple[CovarianceModel, int]], widest: int) -> Elemen
 
 
 def prior_exponents(model: CovarianceModel) -> np.ndarray:
-    """(k,) the power of 1 / l_ii in the prior of G: |G| is their product, squared."""
+    """Return the powers (k,) of 1 / l_ii in the prior of G: |G| is their product, squared."""
     size = model.size_of_block.astype(float)
     match model.scale_prior:
         case HalfT() as prior:

@@ -40,7 +40,7 @@ class Shape(NamedTuple):
     root: np.ndarray  # (p, p)
 
     def u(self, x: np.ndarray) -> np.ndarray:
-        """(p,) root^-1 (x - c)"""
+        """Compute (p,) root^-1 (x - c)."""
         return np.linalg.solve(self.root, x - self.center)
 
     def x(self, u: np.ndarray) -> np.ndarray:
@@ -48,7 +48,7 @@ class Shape(NamedTuple):
 
     @property
     def sd(self) -> np.ndarray:
-        """(p,) standard deviations of the elements of x."""
+        """Standard deviations (p,) of the elements of x."""
         return np.sqrt((self.root**2).sum(axis=1))
 
 
@@ -58,7 +58,7 @@ def log_t(u: np.ndarray) -> float:
 
 
 def normals(kind: int, number: int, key: Key, n: int, level: int = 0) -> np.ndarray:
-    """(n,) for a move of this kind at this sweep."""
+    """Draw normals (n,) for a move of this kind at this sweep."""
     out = np.empty(n)
     _fill(out, number, level, stream(MARGINAL, kind), key[0], key[1])
     return out
@@ -70,7 +70,7 @@ def log_uniform(kind: int, number: int, key: Key) -> float:
 
 
 def independent(x: np.ndarray, shape: Shape, number: int, key: Key) -> tuple[np.ndarray, float]:
-    """(x', log ratio)"""
+    """Propose x' independently of x; return it and the log ratio."""
     p = x.size
     z = normals(INDEPENDENCE, number, key, p + DF)
     u = z[:p] / np.sqrt(np.sum(z[p:] ** 2) / DF)
@@ -78,12 +78,12 @@ def independent(x: np.ndarray, shape: Shape, number: int, key: Key) -> tuple[np.
 
 
 def autoregressive(x: np.ndarray, shape: Shape, b: float, number: int, key: Key) -> tuple[np.ndarray, float]:
-    """(x', log ratio)"""
+    """Propose x' by autoregression from x; return it and the log ratio."""
     return _autoregress(x, shape, np.sqrt(1.0 - b * b), b, AUTOREGRESSION, number, key)
 
 
 def over_relaxed(x: np.ndarray, shape: Shape, number: int, key: Key) -> tuple[np.ndarray, float]:
-    """(x', log ratio)"""
+    """Propose x' by over-relaxation from x; return it and the log ratio."""
     return _autoregress(
         x, shape, OVER_RELAXATION_FACTOR, np.sqrt(1.0 - OVER_RELAXATION_FACTOR**2), OVER_RELAXATION, number, key
     )
@@ -92,7 +92,7 @@ def over_relaxed(x: np.ndarray, shape: Shape, number: int, key: Key) -> tuple[np
 def _autoregress(
     x: np.ndarray, shape: Shape, a: float, b: float, kind: int, number: int, key: Key
 ) -> tuple[np.ndarray, float]:
-    """(x', log ratio) of u' = a u + b z / sqrt(tau), a^2 + b^2 = 1."""
+    """Propose u' = a u + b z / sqrt(tau), a^2 + b^2 = 1; return x' and the log ratio."""
     now = shape.u(x)
     shape_of_tau = 0.5 * (DF + x.size)
     tau = gamma(shape_of_tau, number, 2, stream(MARGINAL, kind), 0, *key) / (0.5 * (DF + now @ now))
@@ -110,7 +110,7 @@ def walk(x: np.ndarray, block: np.ndarray, root: np.ndarray, step: float, number
 def along_gradient(
     x: np.ndarray, gradient: np.ndarray, shape: Shape, step: float, number: int, key: Key
 ) -> tuple[np.ndarray, float]:
-    """(x', -log q(x' | x))"""
+    """Propose x' along the gradient; return it and -log q(x' | x)."""
     z = normals(GRADIENT, number, key, x.size)
     drift = 0.5 * step**2 * (shape.root @ (shape.root.T @ gradient))
     return x + drift + step * (shape.root @ z), 0.5 * float(z @ z)

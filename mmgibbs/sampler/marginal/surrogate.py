@@ -81,7 +81,7 @@ def learn(shape: Shape, x: np.ndarray, values: np.ndarray) -> Surrogate | None:
 def along_surrogate(
     x: np.ndarray, shape: Shape, surrogate: Surrogate, number: int, key: Key
 ) -> tuple[np.ndarray, float]:
-    """(x', log s(x) - log s(x'))"""
+    """Propose x' by a walk on the surrogate s; return it and log s(x) - log s(x')."""
     now = shape.u(x)
     u = now.copy()
     before, after = _walk(u, *surrogate[:2], float(surrogate.length), number, stream(MARGINAL, SURROGATE), *key)

@@ -36,19 +36,19 @@ class Target:
     likelihood: Integrated
 
     def evaluate(self, x: np.ndarray) -> tuple[float, np.ndarray]:
-        """(log p(x | y), psi); -inf where matrices cannot be inverted in float64."""
+        """Return log p(x | y) and psi; -inf where matrices cannot be inverted in float64."""
         psi, prior = self.space.psi(x)
         if not (np.isfinite(prior) and np.all(np.isfinite(psi))):
             return -np.inf, psi
         return self.likelihood.evaluate(psi) + prior, psi
 
     def gradient(self, x: np.ndarray, kept: bool = False) -> np.ndarray:
-        """(p,) at x, the last point that was asked for; or the one that was kept."""
+        """Compute the gradient (p,) at x, the last point that was asked for; or the one that was kept."""
         G, R = self.likelihood.gradient(kept)
         return self.space.gradient(x, np.concatenate([*(g.ravel() for g in G), R.ravel()]))
 
     def mode(self, x: np.ndarray) -> np.ndarray:
-        """(p,) from x by a quasi-Newton method (BFGS, Nocedal & Wright 2006), or as near as it gets."""
+        """Find the mode (p,) from x by a quasi-Newton method (BFGS, Nocedal & Wright 2006), or a point near it."""
         from scipy.optimize import minimize
 
         def downhill(x: np.ndarray) -> tuple[float, np.ndarray]:
@@ -60,7 +60,7 @@ class Target:
         return minimum.x if self.evaluate(minimum.x)[0] >= self.evaluate(x)[0] else x
 
     def covariance(self, x: np.ndarray) -> np.ndarray:
-        """(p, p) the inverse of minus the Hessian, by differences of gradients, its eigenvalues FLATTEST at least."""
+        """Invert minus the Hessian (p, p), by differences of gradients, with eigenvalues of FLATTEST at least."""
         H = np.empty((x.size, x.size))
         for i in range(x.size):
             step = np.zeros(x.size)

@@ -39,7 +39,7 @@ class AlikeSnps(NamedTuple):
 
 
 def find_alike(store: Store, values: np.ndarray, weight: np.ndarray) -> AlikeSnps:
-    """The SNPs of a store that are alike among the animals of which records say something; weight (n,): how much."""
+    """Find the SNPs of a store that are alike among the animals with information; weight (n,): how much."""
     p, every = store.n_snps, np.flatnonzero(weight[: store.n_animals] > 0)
     y, mean, length = np.empty((p, DIRECTIONS)), np.empty(p), np.empty(p)
     directions = np.random.default_rng(SEED).normal(size=(every.size, DIRECTIONS))
@@ -73,7 +73,7 @@ def find_alike(store: Store, values: np.ndarray, weight: np.ndarray) -> AlikeSnp
 
 
 def _number_equal(rows: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """(m,) a number for each row, the same for rows that are equal: these are neighbours in the order of one column."""
+    """Number the rows (m,), equal rows alike: these are neighbours in the order of one column."""
     order = np.argsort(rows[:, 0], kind="stable")
     is_new = np.any(np.abs(np.diff(rows[order], axis=0)) > EQUAL * scale, axis=1)
     out = np.empty(len(rows), np.int64)
@@ -94,7 +94,7 @@ def _find_near(y: np.ndarray) -> list[np.ndarray]:
 
 
 def _correlate_first(store: Store, values: np.ndarray, every: np.ndarray, snps: np.ndarray) -> np.ndarray:
-    """(m,) correlations of the first of these SNPs with each, 1 with itself."""
+    """Correlate the first of these SNPs with each, (m,), 1 with itself."""
     if len(snps) == 1:
         return np.ones(1)
     x = store.decode(snps, values)[:, every].astype(np.float64)

@@ -17,7 +17,7 @@ BLOCK = 64
 
 
 def gram_blocks(store: Store, values: np.ndarray, weight: np.ndarray, size: int = BLOCK) -> np.ndarray:
-    """(blocks, size, size) float32: X_b' diag(w) X_b of each block of SNPs; weight (n,) of each animal.
+    """Compute X_b' diag(w) X_b of each block of SNPs, (blocks, size, size) float32; weight (n,) of each animal.
 
     The last block is filled up with 0. One pass over the genotypes, decoded block by block: p n size / 2 products.
     """
@@ -85,7 +85,7 @@ def make_equations(grams, Q, block, j, r, a, C, q):
 
 @kernel
 def change_effects(grams, Q, snps, j, a, new, changes, r):
-    """The effects a (T,) of SNP j are `new`; the right-hand sides of the SNPs that are drawn after it follow."""
+    """Set the effects a (T,) of SNP j to `new`, and update the right-hand sides of the SNPs drawn after it."""
     T, is_changed = a.size, False
     for t in range(T):
         changes[t, j] = new[t] - a[t]

@@ -203,7 +203,7 @@ def _classes(conditional: Normals | Mixture) -> Classes:
 
 
 def starting_draws(markers: Markers) -> dict[str, np.ndarray]:
-    """(1, 1, ...) of each quantity of a term that is logged: what a chain starts from."""
+    """Return the starting values (1, 1, ...) of each quantity of a term that is logged."""
     prior = make_prior(markers.prior, markers.n_snps, Site(0, markers.number.astype(np.uint64), (0, 0)))
     draws = prior.draws() | {"genetic_variance": np.array(0.0)}
     return {marker_name(markers.key, name): np.asarray(value)[None, None] for name, value in draws.items()}

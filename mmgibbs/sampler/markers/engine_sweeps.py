@@ -49,7 +49,7 @@ class HostSweeps:
         draws: ClassDraws | StateDraws | SiteDraws,
         is_backward: bool = False,
     ) -> float:
-        """See EffectSweeps."""
+        """Draw the effects: see EffectSweeps."""
         T, n = animals.s.shape
         block = make_block(T, n, self.grams.shape[2], animals.s.dtype)
         if isinstance(draws, ClassDraws) and draws.compared[1].size:

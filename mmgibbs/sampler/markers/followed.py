@@ -21,14 +21,14 @@ class EffectsFollowed(Protocol):
 
     @property
     def a(self) -> np.ndarray:
-        """(p,)"""
+        """Effects of the SNPs, (p,)."""
 
     @property
     def chances(self) -> np.ndarray:
-        """(p, classes) probability of each class given all else."""
+        """Probability (p, classes) of each class given all else."""
 
     def breeding_values(self) -> np.ndarray:
-        """(animals,) of every animal of the store."""
+        """Return the breeding values (animals,) of every animal of the store."""
 
 
 def collect_effects(steps: Sequence[object]) -> list[EffectsFollowed]:

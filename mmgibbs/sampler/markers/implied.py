@@ -53,7 +53,7 @@ class ImpliedVariance:
         return self.engine.quadratic_form(self.term)[self.in_traits] / self.factor, self.n
 
     def epsilon(self, n: int) -> np.ndarray:
-        """(T, n) epsilon by place in the store; 0 of animals without records."""
+        """Return epsilon (T, n) by position in the store; 0 of animals without records."""
         out = np.zeros((len(self.components), n))
         out[:, self.places] = self.engine.theta[self.term][self.positions][:, self.components].T
         return out

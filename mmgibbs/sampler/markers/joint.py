@@ -55,7 +55,7 @@ class EffectsOnTrait:
         return np.stack([1 - inside, inside], axis=1)
 
     def breeding_values(self) -> np.ndarray:
-        """(animals,) of every animal of the store."""
+        """Return the breeding values (animals,) of every animal of the store."""
         return self.step.breeding_values()[self.t]
 
 
@@ -154,7 +154,7 @@ class JointMarkerEffects(MarkerStep):
         self.prior.update(self.a, self.classes, self._normals(2, number), number)
 
     def _normals(self, which: int, number: int) -> np.ndarray:
-        """(p, T) standard normals: 0 of the effects, 1 and 2 of those that states leave out."""
+        """Draw standard normals (p, T): 0 of the effects, 1 and 2 of those that states leave out."""
         half = (self.T + 1) // 2
         out = np.empty((len(self.a), 2 * half))
         for j in range(half):
@@ -164,13 +164,13 @@ class JointMarkerEffects(MarkerStep):
         return np.ascontiguousarray(out[:, : self.T])
 
     def _uniforms(self, draw: int, number: int) -> np.ndarray:
-        """(p,) one for each SNP."""
+        """Draw a uniform for each SNP, (p,)."""
         out = np.empty(len(self.a))
         uniforms(out, number, self.site.level, stream(MARKER_CLASS, self.number), *self.key, draw)
         return out
 
     def _interweave(self, number: int, sums: tuple[np.ndarray, np.ndarray]) -> dict[str, float]:
-        """(G, a) along the scales of the effects; whether its proposal was accepted (1, else 0)."""
+        """Move (G, a) along the scales of the effects; return whether the proposal was accepted (1, else 0)."""
         (s, Q), scaling, g = sums, self.prior.scaling, self.g
         if scaling is None:
             return {}
@@ -202,7 +202,7 @@ class JointMarkerEffects(MarkerStep):
 
 
 def joint_starting_draws(markers: Markers, spec: JointPriorSpec) -> dict[str, np.ndarray]:
-    """(1, 1, ...) of each quantity of all traits of a term that is logged: what a chain starts from."""
+    """Return the starting values (1, 1, ...) of each quantity of all traits of a term that is logged."""
     prior = JointPrior(spec, Site(0, markers.number.astype(np.uint64), (0, 0)))
     draws: dict[str, np.ndarray] = prior.draws() | {"genetic_covariance": np.zeros_like(prior.G)}
     out = {marker_name(markers.joint_key, name): value[None, None] for name, value in draws.items()}

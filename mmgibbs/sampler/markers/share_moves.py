@@ -73,7 +73,7 @@ class ShareMoves:
         self.accepted = 0.0  # 1 where the last proposal was, else 0
 
     def propose(self, number: int, scaling: ScalePrior | None) -> Proposal | None:
-        """The proposal of a sweep, if it has one; a share that cannot move turns round."""
+        """Make the proposal of a sweep, if it has one; a share that cannot move turns round."""
         shares, turn = self.shares, number // SWEEPS_BETWEEN
         if shares.counts is None or number % SWEEPS_BETWEEN:
             return None

@@ -88,7 +88,7 @@ class MarkerStep(ABC):
     @property
     @abstractmethod
     def covariance(self) -> np.ndarray:
-        """(T, T) of an effect, or what represents it."""
+        """Covariance matrix (T, T) of an effect, or what represents it."""
 
     @abstractmethod
     def _draw_effects(self, number: int) -> Any:
@@ -150,7 +150,7 @@ class MarkerStep(ABC):
         return out
 
     def breeding_values(self) -> np.ndarray:
-        """(animals,), or (T, animals), of every animal of the store, with records or not; made once a sweep."""
+        """Return the breeding values of every animal of the store, (animals,) or (T, animals); made once a sweep."""
         if self._values is None:
             store = self.markers.genotypes
             out = np.zeros((*self.g.shape[:-1], store.n_chunks * CHUNK))

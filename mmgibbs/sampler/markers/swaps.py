@@ -63,7 +63,10 @@ class SwapMoves:
 
 @kernel(forceinline=True)
 def _choose_partner(alike, m, u):
-    """A SNP that is alike to the m-th, by a uniform u, and the sign of their correlation; it may be the SNP itself."""
+    """Choose a SNP that is alike to the m-th, by a uniform u, and return it with the sign of their correlation.
+
+    It may be the SNP itself.
+    """
     group, total = alike.group[m], 0
     for k in range(alike.near_first[group], alike.near_first[group + 1]):
         total += alike.first[alike.near[k] + 1] - alike.first[alike.near[k]]

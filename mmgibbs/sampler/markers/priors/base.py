@@ -115,7 +115,7 @@ class MarkerPrior(Protocol):
 
     @property
     def class_factors(self) -> np.ndarray:
-        """(K,) variances of the classes in units of what `scaling` scales."""
+        """Variances (K,) of the classes in units of what `scaling` scales."""
 
     def conditional(self) -> Normals | Mixture: ...
 

@@ -105,7 +105,7 @@ class Shares:
 
 
 def chi_squares(df: np.ndarray, number: int, site: Site) -> np.ndarray:
-    """(p,) chi2(df_j), one for each SNP."""
+    """Draw chi2(df_j) for each SNP, (p,)."""
     return _chi_squares(df, number, site.level, stream(MARKER_LOCAL, site.term), *site.key)
 
 

@@ -94,7 +94,7 @@ class JointPrior:
 
     @property
     def mean_variances(self) -> np.ndarray:
-        """(T,) of the prior of an effect on each trait, over the states."""
+        """Mean variances (T,) of the prior of an effect on each trait, over the states."""
         return np.diag(self.G) * ((self.pi * self.spec.factor) @ self.spec.states)
 
     def draws(self) -> dict[str, np.ndarray]:
