@@ -34,7 +34,7 @@ class Layout:
         return int(self.first[-1])
 
     def split(self, x: np.ndarray) -> list[np.ndarray]:
-        """(q, k) views of a flat vector, one per term."""
+        """Split a flat vector into views (q, k), one per term."""
         return [x[a:b].reshape(shape) for a, b, shape in zip(self.first[:-1], self.first[1:], self.shapes, strict=True)]
 
     def join(self, theta: list[np.ndarray]) -> np.ndarray:
@@ -92,7 +92,7 @@ def refuse_reduced_rank(design: Design) -> None:
 
 
 def invert_residual(design: Design, R: np.ndarray) -> np.ndarray:
-    """(patterns, T, T) R_P^-1, zero-padded; R: (T, T), or (classes, T, T)."""
+    """Compute R_P^-1 (patterns, T, T), zero-padded; R: (T, T), or (classes, T, T)."""
     R = np.asarray(R, np.float64)
     if R.size == 1 and design.patterns.size == 1 and R.flat[0] > 0 and isfinite(1 / R.flat[0]):
         return np.array([[[1 / R.flat[0] if design.patterns[0, 0] else 0.0]]])

@@ -18,8 +18,10 @@ MANY = 2000  # levels of a term, at least: fewer hold next to nothing
 def shared_cells(
     ptr: np.ndarray, pattern: np.ndarray, sums: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(class (q,) uint32, ptr (classes + 1,), pattern, sums) of the cells of q levels; class is empty, and the others
-    are those given, where classes are not worthwhile."""
+    """Share the cells of q levels: class (q,) uint32, ptr (classes + 1,), pattern, sums.
+
+    Where classes are not worthwhile, class is empty, and the others are those given.
+    """
     q = ptr.size - 1
     which, example = np.empty(0, np.uint32), np.empty(0, np.int64)
     if q >= MANY:
@@ -34,8 +36,10 @@ def shared_cells(
 
 
 def _classes(ptr: np.ndarray, pattern: np.ndarray, bits: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """(class of each level uint32, the first level of each class), classes in the order of these; both empty where
-    there are more than `most`. bits: the sums of the cells as whole numbers."""
+    """Number the class of each level, uint32, and find the first level of each class, in the order of these.
+
+    Both are empty where there are more than `most`. bits: the sums of the cells as whole numbers.
+    """
     q = ptr.size - 1
     slots = max(16, 1 << (2 * most - 1).bit_length())
     at, prints = np.full(slots, -1, np.int64), np.empty(most, np.uint64)

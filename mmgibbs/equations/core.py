@@ -34,7 +34,7 @@ class CoreLevels(NamedTuple):
     less: float
 
     def diagonal(self) -> np.ndarray:
-        """(m,) float64."""
+        """Compute the diagonal (m,) float64."""
         out = np.empty(self.positions.size)
         squares = np.zeros(self.core.size)
         for row, variance in zip(self.products, self.conditional_variance, strict=True):

@@ -27,12 +27,12 @@ class DenseLevels(NamedTuple):
     values: np.ndarray  # (m, m)
 
     def columns(self, theta: np.ndarray) -> np.ndarray:
-        """(..., m) float64: of theta (q, ...) in sweep order, what the block multiplies."""
+        """Select the values of theta (q, ...), sweep order, that the block multiplies, (..., m) float64."""
         rows = theta[self.positions]
         return np.ascontiguousarray(rows.reshape(len(rows), -1).T, dtype=np.float64)
 
     def diagonal(self) -> np.ndarray:
-        """(m,)."""
+        """Return the diagonal (m,)."""
         return self.values.diagonal()
 
 

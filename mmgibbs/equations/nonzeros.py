@@ -22,7 +22,7 @@ from mmgibbs.models.terms import Term
 
 
 def count_nonzeros(design: Design, partition: Partition | None = None) -> tuple[int, int]:
-    """(all, inside diagonal blocks) nonzeros, both triangles and the diagonal; without a partition the second is 0."""
+    """Count nonzeros, in total and inside diagonal blocks, both triangles and the diagonal; 0 without a partition."""
     counts = list(count_nonzeros_by_terms(design, partition).values())
     return sum(total for total, _ in counts), sum(inside for _, inside in counts)
 
@@ -109,7 +109,7 @@ def _pairs(design: Design, a: Term, b: Term, same: bool) -> _Pairs:
 
 
 def _bits(flags: np.ndarray) -> np.ndarray:
-    """(n, m) bool -> (words, n) uint64, one bit each."""
+    """Pack (n, m) bool into (words, n) uint64, one bit each."""
     out = np.zeros((-(-flags.shape[1] // 64), len(flags)), np.uint64)
     for i, flag in enumerate(flags.T):
         out[i // 64] |= flag.astype(np.uint64) << np.uint64(i % 64)
@@ -117,7 +117,7 @@ def _bits(flags: np.ndarray) -> np.ndarray:
 
 
 def _joined_by_prior(term: Term) -> tuple[np.ndarray, Iterator[np.ndarray]]:
-    """((k, k) bool, arrays of pairs of levels): which components of which levels the prior of a term joins."""
+    """List which components (k, k) of which pairs of levels the prior of a term joins."""
     if term.kind == "random":
         return np.ones((term.n_components, term.n_components), bool), _prior_keys(term)
     if term.prior_precision is not None:

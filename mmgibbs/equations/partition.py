@@ -55,7 +55,7 @@ class Partition:
 
 
 def partition(design: Design, kind: str = "term", n_blocks: int = 8) -> Partition:
-    """The partition of a kind (see the module); `n_blocks` is for 'equal' alone."""
+    """Build the partition of a kind (see the module); `n_blocks` is for 'equal' alone."""
     natural = tuple(np.concatenate(_listed_and_dense(t)) for t in design.terms)
     blocks = [block for i in range(len(design.terms)) for block in _term_blocks(design, i)]
     if kind == "term":
@@ -70,7 +70,7 @@ def partition(design: Design, kind: str = "term", n_blocks: int = 8) -> Partitio
         return Partition(kind, natural, tuple(_equal(design, n_blocks)))
     if kind == "colour":
         return _split_colours(design)
-    raise ModelError(f"partition: found {kind!r}, needed one of {', '.join(KINDS)}")
+    raise ModelError(f"partition: expected one of {', '.join(KINDS)}, got {kind!r}")
 
 
 def _listed_and_dense(term: Term) -> tuple[np.ndarray, np.ndarray]:
@@ -81,7 +81,7 @@ def _listed_and_dense(term: Term) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _term_blocks(design: Design, i: int) -> Iterator[Block]:
-    """A term as one block, or as two where there is a dense one; none is empty, but for a term without levels."""
+    """Yield a term as one block, or as two where there is a dense one; none is empty, but for no levels."""
     term = design.terms[i]
     q, k, listed = term.n_levels, term.n_components, _listed_and_dense(term)[0].size
     if listed or not q:
@@ -132,7 +132,7 @@ def count_blocks_by_colour(design: Design) -> int:
 
 
 def level_colours(term: Term) -> np.ndarray:
-    """(q,) int32 colours of the level graph of a term: greedy, largest degree first.
+    """Colour the level graph of a term, (q,) int32: greedy, largest degree first.
 
     Two levels are neighbours if K^-1 joins them or if one record meets both. Colour 0 is given first and is the largest
     as a rule. Levels of a dense block are swept apart and have no neighbours here.

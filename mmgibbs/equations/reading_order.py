@@ -40,7 +40,7 @@ def term_of_most_levels(design: Design) -> int:
 
 
 def positions(order: np.ndarray) -> np.ndarray:
-    """(q + 1,) int32 where each level stands in an order; the last one, of level -1 (none), after all others."""
+    """Invert an order of levels, (q + 1,) int32; the last one, of level -1 (none), is after all others."""
     place = np.empty(order.size + 1, np.int32)
     place[order] = np.arange(order.size, dtype=np.int32)
     place[-1] = order.size
@@ -48,7 +48,7 @@ def positions(order: np.ndarray) -> np.ndarray:
 
 
 def order_by_herd(design: Design, i: int, nearest: np.ndarray) -> np.ndarray:
-    """(q,) int32 levels of term i herd by herd; nearest (q,) int32: a relative of each level, -1 for none."""
+    """Order the levels of term i herd by herd, (q,) int32; nearest (q,) int32: a relative of each level, or -1."""
     term, other_terms = design.terms[i], [t for j, t in enumerate(design.terms) if j != i]
     nodes = term.n_levels + sum(t.n_levels for t in other_terms)  # levels of other terms join levels of this one
     earliest, size = np.arange(nodes, dtype=np.int32), np.zeros(nodes, np.int32)

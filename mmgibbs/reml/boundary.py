@@ -28,7 +28,7 @@ class Closed(NamedTuple):
     direction: np.ndarray  # (k,) in units of the data
 
     def row(self, elements: Elements, second: Closed) -> np.ndarray:
-        """(p,) a with a'd = v' (dG) w for scaled changes d of the elements, w another direction of the block."""
+        """Return a (p,) with a'd = v' (dG) w for scaled changes d of the elements, w another direction of the block."""
         out, v, w = np.zeros(len(elements)), self.direction, second.direction
         for n in elements.block_elements(self.block):
             _, i, j = elements.elements[n]
@@ -54,7 +54,7 @@ def closed_directions(elements: Elements, variances: Variances, derivatives: Var
 
 
 def constraints(elements: Elements, closed: list[Closed]) -> np.ndarray:
-    """(m, p) rows a with a'd = 0 for steps d in scaled elements that keep to the boundary."""
+    """Return rows a (m, p) with a'd = 0 for steps d in scaled elements that keep to the boundary."""
     rows = [a.row(elements, b) for n, a in enumerate(closed) for b in closed[: n + 1] if a.block == b.block]
     return np.array(rows).reshape(-1, len(elements))
 

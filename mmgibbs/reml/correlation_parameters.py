@@ -69,7 +69,7 @@ class CorrelationEstimates:
         }
 
     def labels(self, design: Design) -> list[str]:
-        """(P,) 'field.rho[row]', 'residual.rho[row]'."""
+        """Label the parameters (P,): 'field.rho[row]', 'residual.rho[row]'."""
         return [_label(design, *of_parameter) for of_parameter in zip(self.sources, self.names, strict=True)]
 
 
@@ -128,7 +128,7 @@ class CorrelationParameters:
         return {renewable.source.term for renewable in self._renewables} - {None}
 
     def start(self, correlations: np.ndarray | None) -> np.ndarray:
-        """(P,) z of these correlations, by default those of the model."""
+        """Return z (P,) of these correlations, by default those of the model."""
         of_model = np.concatenate([renewable.parameters for renewable in self._renewables])
         return np.clip(np.arctanh(of_model if correlations is None else correlations), self.low, self.high)
 
@@ -148,13 +148,14 @@ class CorrelationParameters:
             renewable.renew(rho)
 
     def gradient(self, point: LikelihoodPoint, z: np.ndarray) -> np.ndarray:
-        """(P,) d log p / dz at a point of z, to which the likelihood was renewed last."""
+        """Compute d log p / dz (P,) at a point of z, to which the likelihood was renewed last."""
         of_rho = np.concatenate([renewable.gradient(point) for renewable in self._renewables])
         return of_rho * (1 - np.tanh(z) ** 2)
 
     def information(self, point: LikelihoodPoint, z: np.ndarray, elements: Elements, scale: np.ndarray) -> np.ndarray:
-        """(p + P, p + P) average information of functions of the elements, of which `scale` (elements, p) has the
-        derivatives, and of z.
+        """Compute the average information (p + P, p + P) of functions of the elements, and of z.
+
+        `scale` (elements, p) has the derivatives of these functions.
         """
         assert isinstance(point, (Point, CorrelatedPoint)), "of such a likelihood"
         of_variances = point.working_variates(element_places(elements)) @ scale

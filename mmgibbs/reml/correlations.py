@@ -125,7 +125,7 @@ class _Profile:
         return maximum, self.elements, self._estimates(z, about)
 
     def _other_starts(self, z: np.ndarray, maximum: Maximum) -> tuple[np.ndarray, Maximum]:
-        """The best of several correlations, where the variance of the term is 0 at the first."""
+        """Find the best of several correlations, where the variance of the term is 0 at the first."""
         of_terms = self.parameters.terms
         if not any(self.elements.blocks[c.block].term in of_terms for c in maximum.quadratic.closed):
             return z, maximum

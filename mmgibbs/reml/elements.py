@@ -45,7 +45,7 @@ class MatrixBlock:
     scale: np.ndarray  # (k,) standard deviations, the unit of its elements (units.py)
 
     def extract(self, variances: Variances) -> np.ndarray:
-        """(k, k), a copy."""
+        """Copy the block (k, k) from the matrix that contains it."""
         return self.containing_matrix(variances)[np.ix_(self.components, self.components)]
 
     def assign(self, variances: Variances, matrix: np.ndarray) -> None:
@@ -53,7 +53,7 @@ class MatrixBlock:
         self.containing_matrix(variances)[np.ix_(self.components, self.components)] = matrix
 
     def containing_matrix(self, variances: Variances) -> np.ndarray:
-        """The matrix that it is a block of."""
+        """Return the matrix that it is a block of."""
         if self.term is None:
             return variances.R[self.residual_class]
         matrix = variances.G[self.term]
@@ -61,7 +61,7 @@ class MatrixBlock:
         return matrix
 
     def scaled(self, matrix: np.ndarray) -> np.ndarray:
-        """A block (k, k) in its units: its variances are near 1, whatever those of the traits."""
+        """Scale a block (k, k) to its units: its variances are near 1, whatever those of the traits."""
         return matrix / self.scale[:, None] / self.scale
 
 
@@ -77,7 +77,7 @@ class Elements:
 
     @property
     def scale(self) -> np.ndarray:
-        """(p,) the unit of each element."""
+        """Unit of each element, (p,)."""
         return np.array([self.blocks[b].scale[i] * self.blocks[b].scale[j] for b, i, j in self.elements])
 
     def block_elements(self, block: int) -> list[int]:
@@ -85,7 +85,7 @@ class Elements:
         return [n for n, e in enumerate(self.elements) if e.block == block]
 
     def vector(self, variances: Variances) -> np.ndarray:
-        """(p,)"""
+        """Collect the elements (p,) from the matrices."""
         blocks = [b.extract(variances) for b in self.blocks]
         return np.array([blocks[b][i, j] for b, i, j in self.elements])
 
@@ -94,7 +94,7 @@ class Elements:
         return {}
 
     def variances(self, vector: np.ndarray, at: Variances) -> Variances:
-        """The matrices with these elements; all others are those of `at`."""
+        """Return the matrices with these elements; all others are those of `at`."""
         out = at.copy_matrices()
         for value, (b, i, j) in zip(vector, self.elements, strict=True):
             block = self.blocks[b]

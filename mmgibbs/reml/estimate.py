@@ -264,7 +264,7 @@ def _facts(maximum: Maximum | StructuredMaximum, criteria: Criteria, likelihood:
 
 
 def component_names(block: MatrixBlock, design: Design) -> list[str]:
-    """(k,) of a block: as parameters name them."""
+    """Name the components (k,) of a block as parameters name them."""
     labels = list(design.traits) if block.term is None else parameter_labels(design.terms[block.term], design.traits)
     return [labels[c] for c in block.components]
 

@@ -116,7 +116,7 @@ def _shown_traits(traits: Sequence[str]) -> str:
 
 
 def _list_sources(design: Design) -> list[Source]:
-    """(P,) whose each estimated parameter of a relationship is, in the order of `CorrelationEstimates`."""
+    """List the source of each estimated parameter of a relationship, (P,), in the order of `CorrelationEstimates`."""
     if design.correlated:
         groups = enumerate(design.correlated)
         free = [(Source(None, g), group.relationship) for g, group in groups if group.relationship.has_free_parameters]

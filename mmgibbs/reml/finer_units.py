@@ -38,7 +38,10 @@ def maximise_in_fitting_units(
     max_iterations: int,
     watch: Watch | None = None,
 ) -> tuple[Maximum, Elements]:
-    """The maximum, and the elements in the units that it was found in; ModelError where C has no factor first."""
+    """Maximise, and return the elements in the units that the maximum was found in.
+
+    ModelError where C has no factor first.
+    """
     beginning = lowered(elements, start)
     try:
         maximum = maximise(likelihood, elements, beginning, tolerance, max_iterations, watch)
@@ -96,7 +99,7 @@ def _finer(maximum: Maximum, elements: Elements) -> Elements | None:
 
 
 def _block_units(units: Units, elements: Elements, number: int) -> np.ndarray:
-    """(k,) units of one block."""
+    """Return the units (k,) of one block."""
     block = elements.blocks[number]
     unit = units.R[block.residual_class] if block.term is None else units.G[block.term]
     assert unit is not None
@@ -104,7 +107,10 @@ def _block_units(units: Units, elements: Elements, number: int) -> np.ndarray:
 
 
 def _start(likelihood: Likelihood, elements: Elements, finer: Elements, maximum: Maximum) -> Variances:
-    """The maximum, or what is closed there at the smaller floor, where that is higher, as for variances of 0."""
+    """Start at the maximum, or at what is closed there at the smaller floor, where that is higher.
+
+    It is higher for variances of 0, say.
+    """
     at = maximum.point.variances
     lower = elements.variances(elements.vector(at), at)
     for number, (block, small) in enumerate(zip(elements.blocks, finer.blocks, strict=True)):
@@ -118,14 +124,17 @@ def _start(likelihood: Likelihood, elements: Elements, finer: Elements, maximum:
 
 
 def _remove_directions(scaled: np.ndarray, closed: list[Closed]) -> np.ndarray:
-    """A matrix (k, k) that has no variance in closed directions."""
+    """Remove the variance of a matrix (k, k) in closed directions."""
     shut = np.array([c.direction for c in closed])
     keep = np.eye(len(scaled)) - shut.T @ shut
     return keep @ scaled @ keep
 
 
 def _is_better(likelihood: Likelihood, again: Maximum, maximum: Maximum) -> bool:
-    """The floor was too high for the likelihood, converged or not; or fewer directions are closed or undetermined."""
+    """Check whether the floor was too high for the likelihood, or fewer directions are closed or undetermined.
+
+    The likelihood counts whether the iteration converged or not.
+    """
     rise = again.point.log_likelihood - maximum.point.log_likelihood
     threshold = max(LEAST, RISE * likelihood.freedom)
     return rise > threshold or (

@@ -20,18 +20,18 @@ from mmgibbs.reml.elements import Elements, MatrixBlock
 
 
 def gradient(point: LikelihoodPoint, elements: Elements) -> np.ndarray:
-    """(p,) d log p / d psi"""
+    """Compute d log p / d psi, (p,)."""
     return differentiate_elements(point.derivatives, elements)
 
 
 def differentiate_elements(derivatives: Variances, elements: Elements) -> np.ndarray:
-    """(p,) derivatives by the free elements, of those by whole matrices: d log p = tr(D dG)."""
+    """Convert derivatives by whole matrices, d log p = tr(D dG), to those by the free elements, (p,)."""
     blocks = [b.extract(derivatives) for b in elements.blocks]
     return np.array([(1.0 if i == j else 2.0) * blocks[b][i, j] for b, i, j in elements.elements])
 
 
 def average_information(point: LikelihoodPoint, elements: Elements) -> np.ndarray:
-    """(p, p) of the free elements."""
+    """Compute the average information (p, p) of the free elements."""
     return point.average_information(element_places(elements))
 
 

@@ -41,7 +41,7 @@ class Quadratic:
 
     @property
     def step(self) -> np.ndarray:
-        """(p,) to the maximum."""
+        """Step to the maximum, (p,)."""
         return self.open @ (self.inverse @ (self.open.T @ self.gradient))
 
     @property
@@ -51,7 +51,7 @@ class Quadratic:
 
     @property
     def covariance(self) -> np.ndarray:
-        """(p, p) of the estimates, in scaled elements."""
+        """Covariance matrix (p, p) of the estimates, in scaled elements."""
         return self.open @ self.inverse @ self.open.T
 
 
@@ -70,7 +70,7 @@ def quadratic(point: LikelihoodPoint, elements: Elements) -> Quadratic:
 
 
 def _null_space(rows: np.ndarray) -> np.ndarray:
-    """(p, p - rank) orthonormal directions d with rows d = 0."""
+    """Find orthonormal directions d (p, p - rank) with rows d = 0."""
     if not len(rows):
         return np.eye(rows.shape[1])
     _, values, directions = np.linalg.svd(rows)
@@ -79,7 +79,7 @@ def _null_space(rows: np.ndarray) -> np.ndarray:
 
 
 def _complete_information(point: LikelihoodPoint, elements: Elements) -> np.ndarray:
-    """(p, p) M in scaled elements."""
+    """Compute M (p, p) in scaled elements."""
     out = np.zeros((len(elements), len(elements)))
     for number, block in enumerate(elements.blocks):
         numbers = elements.block_elements(number)

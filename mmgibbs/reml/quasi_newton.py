@@ -55,7 +55,7 @@ class _Followed:
 
 
 def quasi_newton(likelihood: Likelihood, elements: Elements, start: LikelihoodPoint, most: int) -> LikelihoodPoint:
-    """The highest point that at most so many iterations from `start` meet: `start` itself where none is higher."""
+    """Climb to the highest point that so many iterations from `start` meet: `start` itself where none is higher."""
     from scipy.optimize import minimize
 
     followed = _Followed(likelihood, elements, start)

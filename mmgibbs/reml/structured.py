@@ -84,12 +84,12 @@ class _Joint:
 
     @property
     def n_structure(self) -> int:
-        """p"""
+        """Number p of parameters of structures."""
         return len(self.parameters)
 
     @property
     def n_correlations(self) -> int:
-        """P"""
+        """Number P of correlations."""
         return 0 if self.correlations is None else len(self.correlations)
 
     @property
@@ -117,11 +117,11 @@ class _Joint:
         return np.append(self.parameters.phi, [] if self.correlations is None else self.correlations.start(rho))
 
     def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """phi, z"""
+        """Split x into phi and z."""
         return x[: self.n_structure], x[self.n_structure :]
 
     def renew(self, x: np.ndarray) -> Variances:
-        """The matrices at x; the relationships of the likelihood are those of x too."""
+        """Renew the relationships of the likelihood to those of x, and return the matrices."""
         phi, z = self.split(x)
         if self.correlations is not None:
             self.correlations.renew(z)
@@ -223,7 +223,7 @@ def _climb(
     watch: CorrelationsWatch | None,
     iterations_before: int = 0,
 ) -> _Reached:
-    """The maximum that is reached from x."""
+    """Climb from x to a maximum."""
     damping, stopped = FIRST_DAMPING, False
     secant: Secant | None = None
     point = joint.likelihood.evaluate(joint.renew(x))
@@ -315,7 +315,7 @@ class _Slope:
         return float(np.sqrt(np.sum(projected**2 / self.values[known])))
 
     def step(self, damping: float) -> np.ndarray:
-        """(p,) in units."""
+        """Compute the step (p,) in units."""
         inner = self.curved[np.ix_(self.open, self.open)]
         d = _root_of_diagonal(inner)
         values, vectors = np.linalg.eigh(inner / d[:, None] / d)
@@ -327,7 +327,7 @@ class _Slope:
 
     @cached_property
     def curved(self) -> np.ndarray:
-        """(p, p) the information with the curvature of loadings."""
+        """Information with the curvature of loadings, (p, p)."""
         every = np.ix_(self.open, self.open)
         both = self.information + self.curvature
         d = _root_of_diagonal(both[every])
@@ -342,12 +342,12 @@ class _Slope:
 
     @property
     def covariance(self) -> np.ndarray:
-        """(p, p)"""
+        """Covariance matrix (p, p) of the parameters."""
         return self.inverse * self.scale[:, None] * self.scale
 
     @property
     def inverse(self) -> np.ndarray:
-        """(p, p) of the information, in units; 0 of what does not move."""
+        """Inverse of the information, (p, p), in units; 0 of what does not move."""
         known = self.values > UNDETERMINED
         V = self.vectors[:, known] / self._diagonal[:, None]
         out = np.zeros_like(self.information)
@@ -356,7 +356,7 @@ class _Slope:
 
     @property
     def undetermined(self) -> np.ndarray:
-        """(p, u)"""
+        """Undetermined directions (p, u)."""
         out = np.zeros((len(self.score), int(np.sum(self.values <= UNDETERMINED))))
         out[self.open] = self.vectors[:, self.values <= UNDETERMINED] / self._diagonal[:, None]
         return out / np.maximum(np.linalg.norm(out, axis=0), np.finfo(float).tiny)
@@ -368,7 +368,7 @@ def _root_of_diagonal(information: np.ndarray) -> np.ndarray:
 
 
 def _find_higher(joint: _Joint, x: np.ndarray, before: LikelihoodPoint) -> LikelihoodPoint | None:
-    """The point of x, if the likelihood is higher."""
+    """Evaluate the point of x, and return it if the likelihood is higher."""
     point = joint.likelihood.try_evaluate(joint.renew(x))
     rounding = ROUNDING * max(1.0, abs(before.log_likelihood))
     return point if point is not None and point.log_likelihood > before.log_likelihood + rounding else None

@@ -35,17 +35,17 @@ class StructuredElements:
 
     @property
     def free(self) -> np.ndarray:
-        """(p,) bool: parameters that move."""
+        """Mask (p,) of the parameters that move."""
         return np.concatenate([structure.free for structure in self.structures])
 
     @property
     def scale(self) -> np.ndarray:
-        """(p,) the unit of each parameter."""
+        """Unit of each parameter, (p,)."""
         return np.concatenate([s.units(b.scale) for s, b in zip(self.structures, self.elements.blocks, strict=True)])
 
     @property
     def lower(self) -> np.ndarray:
-        """(p,) lower bounds."""
+        """Lower bounds (p,)."""
         blocks = zip(self.structures, self.elements.blocks, strict=True)
         return np.concatenate([s.lower_bounds(b.scale) for s, b in blocks])
 
@@ -56,7 +56,7 @@ class StructuredElements:
                 yield block, j, places.start + of_factor
 
     def curvature(self, derivatives: Variances) -> np.ndarray:
-        """(p, p) -2 D between the loadings of each factor, in units."""
+        """Compute -2 D (p, p) between the loadings of each factor, in units."""
         out, scale = np.zeros((len(self), len(self))), self.scale
         for block, j, places in self.list_factors():
             D = block.extract(derivatives)[j:, j:]
@@ -64,8 +64,10 @@ class StructuredElements:
         return out
 
     def find_vanishing(self, phi: np.ndarray, score: np.ndarray) -> np.ndarray:
-        """(p,) bool: loadings of factors that are as small as they may be, where the likelihood falls as they grow;
-        score: in units."""
+        """Mark loadings (p,) of factors that are as small as they may be, and whose growth lowers the likelihood.
+
+        score: in units.
+        """
         out, values = np.zeros(len(phi), bool), phi / self.scale
         for _, _, places in self.list_factors():
             is_small = np.sqrt(np.mean(values[places] ** 2)) <= SMALLEST_SHARE
@@ -74,18 +76,18 @@ class StructuredElements:
 
     @property
     def upper(self) -> np.ndarray:
-        """(p,) upper bounds."""
+        """Upper bounds (p,)."""
         return np.concatenate([structure.upper_bounds() for structure in self.structures])
 
     def variances(self, phi: np.ndarray, at: Variances) -> Variances:
-        """The matrices at phi; those that are not estimated are those of `at`."""
+        """Return the matrices at phi; those that are not estimated are those of `at`."""
         out = at.copy_matrices()
         for block, structure, places in self.list_blocks():
             block.assign(out, structure.matrix(phi[places]))
         return out
 
     def jacobian(self, phi: np.ndarray) -> np.ndarray:
-        """(elements, p) d psi / d phi."""
+        """Compute d psi / d phi, (elements, p)."""
         out = np.zeros((len(self.elements), len(phi)))
         for number, (_, structure, places) in enumerate(self.list_blocks()):
             D = structure.derivatives(phi[places])

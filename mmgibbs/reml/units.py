@@ -55,8 +55,10 @@ def point_units(point: LikelihoodPoint) -> Units:
 
 
 def _given_fixed_effects(likelihood: Likelihood) -> np.ndarray:
-    """(1 + classes, T) v_t of all records, and s_R^2 of each class. Where C has no factor with small variances of
-    random effects they are 0, and the units those of the starts."""
+    """Compute v_t of all records, and s_R^2 of each class, (1 + classes, T).
+
+    Where C has no factor with small variances of random effects they are 0, and the units those of the starts.
+    """
     design = likelihood.design
     n_classes = max(1, len(design.residual_classes))
     raw = _mean_squares_of_records(likelihood, np.nan_to_num(design.y))
@@ -74,7 +76,7 @@ def _given_fixed_effects(likelihood: Likelihood) -> np.ndarray:
 
 
 def _mean_squares_of_records(likelihood: Likelihood, e: np.ndarray) -> np.ndarray:
-    """(1 + classes, T) of what is left of the records: weighted of all, and of each class in the unit of its R."""
+    """Compute mean squares of e, (1 + classes, T): weighted of all, and of each class in the unit of its R."""
     design = likelihood.design
     w, seen = design.weight, design.patterns[design.pattern]
     classes = design.class_of_pattern[design.pattern]
@@ -85,14 +87,14 @@ def _mean_squares_of_records(likelihood: Likelihood, e: np.ndarray) -> np.ndarra
 
 
 def _sizes(likelihood: Likelihood, i: int) -> np.ndarray:
-    """(k,) what a unit variance of each component of a random term adds to the variance of a record that meets it."""
+    """Compute what a unit variance of each component of a random term adds to the variance of a record, (k,)."""
     term = likelihood.design.terms[i]
     squares = np.concatenate([np.tile(_mean_squares(e), len(e.traits)) for e in term.effects])
     return squares * likelihood.mean_diagonal(i)
 
 
 def _mean_squares(effect: Effect) -> np.ndarray:
-    """(m,) of the covariates, over the records that meet the effect; 1 of one that is 0 in all."""
+    """Compute mean squares of the covariates, (m,), over the records that meet the effect; 1 of one that is all 0."""
     if effect.has_several_levels:
         return np.array([effect.mean_power(2) or 1.0])
     if effect.covariates is None:

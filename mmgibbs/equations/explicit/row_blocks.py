@@ -186,7 +186,7 @@ def _incidences(design: Design, term: Term, position: np.ndarray) -> Iterator[tu
 
 
 def _incidence(effect: Effect, a: int, observed: np.ndarray, position: np.ndarray) -> csr_array:
-    """(n, q) covariate a of an effect, levels in sweep order; nothing of records that are not `observed`."""
+    """Build the incidence (n, q) of covariate a of an effect, levels in sweep order; 0 for records not `observed`."""
     records, levels, values = [], [], []
     for level, z in effect.meetings():
         met = np.flatnonzero((level >= 0) & observed)
@@ -229,7 +229,7 @@ class _Builder:
                     self.slices.setdefault((k, i), []).append(BlockSlice(lists[levels], matrices, *places))
 
     def _blocks(self, term: int, components: range) -> Iterator[tuple[int, range, Block]]:
-        """The blocks of a term that have some of these components, and which."""
+        """Yield the blocks of a term that have some of these components, and these components."""
         for k, block in enumerate(self.equations.partition.blocks):
             drawn = [c for c in components if block.first_component <= c < block.last_component]
             if block.term == term and drawn:

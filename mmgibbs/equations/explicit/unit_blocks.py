@@ -104,7 +104,7 @@ def _meet(design: Design, e: Effect, f: Effect) -> _Meetings:
 
 
 def _prior(term: Term) -> Csr:
-    """(indptr, indices, values) of what multiplies the prior precision: K^-1; I for fixed terms, nothing if flat."""
+    """Return (indptr, indices, values) of the factor of the prior precision: K^-1; I if fixed, nothing if flat."""
     flat = term.kind == "fixed" and term.prior_precision is None
     return _NONE if flat else term.relationship.inverse_csr()
 

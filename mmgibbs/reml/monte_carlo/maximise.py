@@ -59,7 +59,7 @@ class SampledMaximum:
     stopped: bool = False  # because `watch` asked for it
 
     def monte_carlo_covariance(self, elements: Elements) -> np.ndarray:
-        """(p, p) of the estimates given the records, in scaled elements: AI^-1 Var(score) AI^-1."""
+        """Compute AI^-1 Var(score) AI^-1 (p, p), the covariance of estimates given the records, in scaled elements."""
         scores = np.array([differentiate_elements(forms, elements) for forms in self.point.simulated_forms])
         scores *= elements.scale
         inverse = self.quadratic.covariance
@@ -133,7 +133,7 @@ def _plan_iteration(
 
 
 def _step_in_factors(about: Quadratic, elements: Elements, point: SampledPoint, is_far: bool) -> Variances:
-    """The matrices after the least damped step of factors that is not too long."""
+    """Take the least damped step of factors that is not too long, and return the matrices."""
     for mu in DAMPING if is_far else DAMPING[:1]:
         variances, _ = factor_step(elements, point.variances, point.derivatives, about, mu)
         shares = (_smallest_share(b.extract(point.variances), b.extract(variances)) for b in elements.blocks)

@@ -86,7 +86,7 @@ class SampledLikelihood(Likelihood):
         self._absorbed: AbsorbedColumns | None = None
 
     def evaluate(self, variances: Variances) -> SampledPoint:
-        """The score at some variances; ModelError where a matrix is not positive definite."""
+        """Compute the score at some variances; ModelError where a matrix is not positive definite."""
         self.matrices.refuse_singular(variances)
         self.set_variances(variances)
         self.iterations = 0
@@ -109,7 +109,7 @@ class SampledLikelihood(Likelihood):
         return solved.x
 
     def fit(self, theta: np.ndarray) -> np.ndarray:
-        """(n, T, m) W theta of theta (N, m)."""
+        """Compute W theta (n, T, m) of theta (N, m)."""
         fitted = np.zeros((*self.equations.records.y.shape, theta.shape[1]))
         for lists, values in zip(self.equations.terms, self.solver.split(theta), strict=True):
             add_matvec(lists, values, fitted)
@@ -177,14 +177,14 @@ class SampledPoint:
 
     @property
     def residuals(self) -> np.ndarray:
-        """(n, T) e, records in model order; 0 where not observed."""
+        """Residuals e (n, T), records in model order; 0 where not observed."""
         out = np.empty(self.e.shape)
         out[self.likelihood.equations.records.record] = self.e
         return out
 
     @property
     def solutions(self) -> list[np.ndarray]:
-        """(q, k) per term: BLUE and BLUP at these variances, on the scale of the equations."""
+        """BLUE and BLUP at these variances, (q, k) per term, on the scale of the equations."""
         return self.likelihood.solver.to_model_order(np.concatenate([t.ravel() for t in self.theta]))
 
     @property
@@ -236,7 +236,7 @@ class SampledPoint:
         return Variances(G, observed.R - total.R / m)
 
     def average_information(self, places: Sequence[Place]) -> np.ndarray:
-        """(p, p) 1/2 F' P F of p elements, F = (dV/dpsi) P y the working variates.
+        """Compute 1/2 F' P F (p, p) of p elements, F = (dV/dpsi) P y the working variates.
 
         X = C^-1 B, B = W'R^-1 F, is known to a residual B - C X. With
 
@@ -273,13 +273,13 @@ class SampledPoint:
         return (out + out.T) / 4
 
     def _weigh_residuals(self) -> np.ndarray:
-        """(n, T) R_P^-1 e_r."""
+        """Compute R_P^-1 e_r, (n, T)."""
         return np.einsum("rtu,ru->rt", self.Rinv[self.likelihood.equations.records.pattern], self.e)
 
     def _working_variates(
         self, units: Sequence[np.ndarray], weighted: np.ndarray, places: Sequence[Place]
     ) -> np.ndarray:
-        """(n, T, m) F in sweep order; units: Theta_j G^-1 (q, k) per term, weighted: R_P^-1 e_r (n, T)."""
+        """Compute F (n, T, m) in sweep order; units: Theta_j G^-1 (q, k) per term, weighted: R_P^-1 e_r (n, T)."""
         F = working_residuals(places, weighted, self.likelihood.class_of_record)
         for lists, effects in zip(self.likelihood.equations.terms, working_effects(places, units), strict=True):
             if effects.any():
@@ -294,7 +294,7 @@ class SampledPoint:
         projected: np.ndarray,
         places: Sequence[Place],
     ) -> np.ndarray:
-        """(p,) f_k' g of all working variates f_k; projected: g (n, T), sums: W_j' g (q, k) per term."""
+        """Compute f_k' g (p,) of all working variates f_k; projected: g (n, T), sums: W_j' g (q, k) per term."""
         likelihood = self.likelihood
         with blas_threads(1):  # sums in one order
             term_products = {i: np.ascontiguousarray(sums[i]).T @ units[i] for i in likelihood.random}

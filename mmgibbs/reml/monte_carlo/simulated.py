@@ -29,7 +29,7 @@ class SimulatedRecords:
         self.streams = [stream(SIMULATED_RECORD, i) for i in range(len(equations.terms) + 1)]
 
     def draw(self, samples: Sequence[int], variances: Variances) -> np.ndarray:
-        """(n, T, m) y* in sweep order, a column for each number of a sample; 0 to any value where not observed."""
+        """Draw y* (n, T, m) in sweep order, a column for each number of a sample; 0 to any value where not observed."""
         records = self.equations.records
         y, z = np.zeros((*records.y.shape, len(samples))), np.empty(records.y.shape)
         roots = roots_by_pattern(self.equations.design, variances.R)
@@ -45,7 +45,7 @@ class SimulatedRecords:
         return y
 
     def _draw_random(self, i: int, root: np.ndarray, samples: Sequence[int]) -> np.ndarray:
-        """(q, k, m) u* ~ MN(0, K (x) root root') in sweep order; fixed unknown-parent groups are 0."""
+        """Draw (q, k, m) u* ~ MN(0, K (x) root root') in sweep order; fixed unknown-parent groups are 0."""
         term = self.equations.design.terms[i]
         columns = np.einsum("ab,qbm->qam", root, self._normals(i, samples))
         columns[term.n_without_fixed_groups :] = 0.0
@@ -54,8 +54,10 @@ class SimulatedRecords:
         return np.ascontiguousarray(drawn[self.equations.terms[i].code])
 
     def _draw_fixed(self, i: int, samples: Sequence[int]) -> np.ndarray:
-        """(q, k, m) in sweep order: levels of a fixed effect from its known prior; components set to 0, or with a flat
-        prior, are 0."""
+        """Draw levels of a fixed effect from its known prior, (q, k, m) in sweep order.
+
+        Components set to 0, or with a flat prior, are 0.
+        """
         term = self.equations.design.terms[i]
         z = self._normals(i, samples)
         active = np.ones(z.shape[:2], bool) if term.active is None else term.active
@@ -67,7 +69,7 @@ class SimulatedRecords:
         return np.ascontiguousarray(out[self.equations.terms[i].code])
 
     def _normals(self, i: int, samples: Sequence[int]) -> np.ndarray:
-        """(q, k, m) in model order."""
+        """Draw standard normals (q, k, m) in model order."""
         term = self.equations.design.terms[i]
         z, levels = np.empty((term.n_levels, term.n_components)), np.arange(term.n_levels, dtype=np.int32)
         out = np.empty((*z.shape, len(samples)))
