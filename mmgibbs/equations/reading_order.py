@@ -66,14 +66,14 @@ def order_by_herd(design: Design, i: int, nearest: np.ndarray) -> np.ndarray:
 
 
 def find_small_groups(level: np.ndarray) -> np.ndarray:
-    """(n,) int32 the level of each record; -1 where it, or the average level, is met by more than GROUP records."""
+    """Find the level of each record, (n,) int32; -1 where it, or the average level, has more than GROUP records."""
     counts = np.bincount(level[level >= 0], minlength=1)
     small = (counts <= GROUP) & (counts.mean() <= GROUP)
     return np.where(small[level], level, np.int32(-1)).astype(np.int32, copy=False)
 
 
 def order_by_first_record(design: Design, i: int, place: np.ndarray) -> np.ndarray:
-    """(q,) int32 levels of term i by the first place (n,) int32 of the records that each meets."""
+    """Order the levels of term i, (q,) int32, by the first position (n,) int32 of the records that each meets."""
     term = design.terms[i]
     first = np.full(term.n_levels + 1, np.iinfo(np.int32).max, np.int32)  # the last one: of level -1
     for level in term.incidence.slots:

@@ -20,7 +20,7 @@ from mmgibbs.pedigree.kernels import kernel
 
 
 def weight(K: Lists, level: int) -> float:
-    """kappa_ll."""
+    """Return kappa_ll."""
     raise NotImplementedError("only compiled code can call this: Numba takes its body from the overload below")
 
 

@@ -56,7 +56,7 @@ class RenewableLists:
         self.lists.diagonal[:] = values[self.on_diagonal]
 
     def sum_products(self, theta: np.ndarray) -> np.ndarray:
-        """(M, k, k) Theta' M_m Theta, of theta (q, k) in sweep order."""
+        """Compute Theta' M_m Theta (M, k, k), of theta (q, k) in sweep order."""
         k = theta.shape[1]
         out = np.empty((self.matrices.shape[1], k, k))
         left, right = theta[self.row], theta[self.column]

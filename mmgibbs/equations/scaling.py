@@ -70,7 +70,7 @@ class Scaling:
     def _sums(
         self, term: int, plan: Plan, theta: np.ndarray, e: np.ndarray, Rinv: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(patterns, m, m) sums of w x x', the lower triangle, and (patterns, m, T) sums of w x e'."""
+        """Sum w x x' (patterns, m, m), the lower triangle, and w x e' (patterns, m, T)."""
         lists, levels = self.equations.terms[term], self.record_levels(term)
         (n_patterns, T, _), m = Rinv.shape, plan.effect.size
         unrolled = ((0,) * m, (0,) * T)
@@ -100,7 +100,7 @@ class Scaling:
         move_levels(self.equations.terms[term], change, deviations, theta, e)
 
     def _deviations(self, term: int, theta: np.ndarray) -> np.ndarray:
-        """(q, k) what M multiplies: Theta itself, or Theta - Q g with fixed groups (0 in their own rows)."""
+        """Return what M multiplies, (q, k): Theta itself, or Theta - Q g with fixed groups (0 in their own rows)."""
         if not self._groups_fixed[term]:
             return theta
         t = self.equations.design.terms[term]
@@ -109,7 +109,7 @@ class Scaling:
         return t.relationship.deviations(self.equations.relationships[term], self._parents_first[term], theta)
 
     def record_levels(self, term: int) -> np.ndarray:
-        """(n, slots) uint32: the sweep position of the level that each record meets; UNKNOWN where it meets none."""
+        """Find the sweep position of the level of each record, (n, slots) uint32; UNKNOWN where it meets none."""
         if term not in self._levels:
             code, record = self.equations.terms[term].code, self.equations.records.record
             position = np.full(code.size + 1, UNKNOWN)  # level -1 is the last element
@@ -121,7 +121,7 @@ class Scaling:
         return self._levels[term]
 
     def _record_weights(self, term: int) -> np.ndarray:
-        """(n, slots) float64: the weights of these levels; no rows where all are 1."""
+        """Return the weights of these levels, (n, slots) float64; no rows where all are 1."""
         if term not in self._weights:
             weights = self.equations.design.terms[term].incidence.slot_weights
             self._weights[term] = weights[self.equations.records.record] if len(weights) else weights

@@ -80,7 +80,10 @@ class StructuredEquations:
 
     @cached_property
     def order(self) -> np.ndarray:
-        """() uint64, a checksum of the sweep order of records and levels: what is kept in that order says which."""
+        """Checksum of the sweep order of records and levels, () uint64.
+
+        Arrays that are kept in that order say which.
+        """
         ordered = (self.records.record, *(t.code for t in self.terms))
         return np.array(reduce(lambda sum_, a: crc32(np.ascontiguousarray(a).data, sum_), ordered, 0), np.uint64)
 
@@ -138,7 +141,7 @@ def estimated_bytes(design: Design, precision: str = "double") -> int:
 
 
 def _dense_levels(term: Term, order: np.ndarray, real: np.dtype) -> DenseLevels | CoreLevels | None:
-    """The dense block as it is, where it is stored in this precision or a lower one."""
+    """Build the dense block, uncopied where it is stored in this precision or a lower one."""
     dense = term.relationship.dense
     if dense is None:
         return None
@@ -199,7 +202,7 @@ def _visits(term: Term, order: np.ndarray, records_order: np.ndarray) -> Visits:
 
 
 def _covariates(term: Term, records_order: np.ndarray) -> np.ndarray:
-    """(n, m) covariates of all effects side by side; no rows where each is the constant 1."""
+    """Join the covariates of all effects side by side, (n, m); no rows where each is the constant 1."""
     covariates = [None if e.has_several_levels else e.covariates for e in term.effects]
     if all(z is None for z in covariates):
         return np.empty((0, term.n_regressors))

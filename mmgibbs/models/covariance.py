@@ -38,7 +38,7 @@ class CovarianceModel:
 
     @cached_property
     def size_of_block(self) -> np.ndarray:
-        """(k,) of the block that each component is in."""
+        """Size of the block that each component is in, (k,)."""
         size = np.zeros(len(self.start), int)
         for block in self.blocks:
             size[list(block)] = len(block)

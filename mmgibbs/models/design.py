@@ -89,7 +89,7 @@ class Design:
 
     @cached_property
     def class_of_pattern(self) -> np.ndarray:
-        """(n_patterns,) int64 residual class of each row of `patterns`."""
+        """Residual class of each row of `patterns`, (n_patterns,) int64."""
         return np.zeros(len(self.patterns), np.int64) if self.pattern_class is None else self.pattern_class
 
     @cached_property
@@ -136,8 +136,10 @@ class Design:
             theta[s.target][:, s.component] -= np.where(s.moved, shift, 0.0)
 
     def estimated(self, term: int) -> np.ndarray | None:
-        """(q, k) bool: which levels x components of a term have a solution on the original scale, the others being set
-        to 0; None: all. Where `base` moves the term these are not the equations in force."""
+        """Mark the levels and components of a term with a solution on the original scale, (q, k) bool; None: all.
+
+        The others are set to 0. Where `base` moves the term these are not the equations in force.
+        """
         active = self.terms[term].active
         for s in self.base:
             if s.target == term and s.moved is not None:
@@ -154,8 +156,9 @@ def _fill_active(term: Term, component: int, value: np.ndarray | float) -> np.nd
 
 
 def inverse_by_pattern(R: np.ndarray, patterns: np.ndarray, class_of_pattern: np.ndarray) -> np.ndarray:
-    """(n_patterns, T, T): for each missing pattern the inverse of the observed part R_c[P, P], zero-padded (not a part
-    of the inverse); LinAlgError where one is not positive definite.
+    """Invert the observed part R_c[P, P] for each missing pattern, (n_patterns, T, T).
+
+    The inverse is zero-padded (not a part of the inverse of R_c); LinAlgError where one is not positive definite.
 
     R (classes, T, T) float64, patterns (n_patterns, T) bool, class_of_pattern (n_patterns,) int64. Compiled: with
     sampled variances it runs once per sweep.

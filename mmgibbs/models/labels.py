@@ -36,7 +36,7 @@ def component_label(effect: str, trait: str) -> str:
 
 
 def components(term: Term, traits: Sequence[str]) -> list[Component]:
-    """(k,) of a term of the design, in order."""
+    """List the components (k,) of a term of the design, in order."""
     return [
         Component(effect.name, coefficient, traits[trait])
         for effect in term.effects
@@ -46,12 +46,15 @@ def components(term: Term, traits: Sequence[str]) -> list[Component]:
 
 
 def component_labels(term: Term, traits: Sequence[str]) -> list[str]:
-    """(k,) labels, for messages."""
+    """Label the components (k,) for messages."""
     return [component_label(effect_label(c.effect, c.coefficient), c.trait) for c in components(term, traits)]
 
 
 def parameter_labels(term: Term, traits: Sequence[str]) -> list[str]:
-    """(k,) labels of a random term as parameters are named: coefficients are numbered, 'rr.0:yield', '.1:y'."""
+    """Label the components (k,) of a random term as parameters are named.
+
+    Coefficients are numbered: 'rr.0:yield', '.1:y'.
+    """
     return [component_label(label, traits[t]) for e in term.effects for t in e.traits for label in numbered(e)]
 
 
@@ -86,8 +89,9 @@ def find_name_clash(parameters: Iterable[str], terms: Iterable[str] = ()) -> tup
 
 
 def state_labels(spec: JointPriorSpec, traits: Sequence[str]) -> list[str]:
-    """(K,) the states of a SNP over several traits: 'none', 'milk', 'fat', 'milk+fat'; classes that traits share by
-    number, 'milk+fat:1'.
+    """Label the states (K,) of a SNP over several traits: 'none', 'milk', 'fat', 'milk+fat'.
+
+    Classes that traits share are labelled by number, 'milk+fat:1'.
     """
     names = [traits[t] for t in spec.traits]
     if spec.whole:
@@ -97,7 +101,7 @@ def state_labels(spec: JointPriorSpec, traits: Sequence[str]) -> list[str]:
 
 
 def numbered(effect: Effect) -> list[str]:
-    """(m,) the effect's name, with '.j' for coefficient j of a random regression."""
+    """Number the coefficients (m,) of a random regression: the effect's name, with '.j' for coefficient j."""
     if effect.covariates is None or effect.coefficients == ("",):
         return [effect.name]
     return [f"{effect.name}.{j}" for j in range(effect.n_regressors)]

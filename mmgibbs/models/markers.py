@@ -53,7 +53,7 @@ class JointPriorSpec:
 
 
 def states_of_traits(n_traits: int) -> np.ndarray:
-    """(2^T, T) bool: every set of traits, that of none first; trait t is in state k where bit t of k is set."""
+    """List every set of traits, that of none first, (2^T, T) bool; trait t is in state k where bit t of k is set."""
     return (np.arange(1 << n_traits)[:, None] >> np.arange(n_traits)) & 1 == 1
 
 

@@ -49,7 +49,7 @@ class HalfT:
         return out
 
     def of_scale(self, a: np.ndarray, component: int) -> tuple[float, float]:
-        """(M, c): p(G, a) and the Jacobians of G and a at that move are proportional to g^M exp(-c g^2 / 2)."""
+        """Return (M, c): p(G, a) and the Jacobians of G and a at that move are proportional to g^M exp(-c g^2 / 2)."""
         return 1.0, float(2 / (self.A[component] ** 2 * a[component]))
 
     def conditional(self, G: np.ndarray, size: np.ndarray) -> Conditional:
@@ -69,11 +69,11 @@ class UniformHeritability:
         return 1.0, 2 * a[:, None]
 
     def scaled(self, a: np.ndarray, component: int, g: float) -> np.ndarray:
-        """See HalfT.scaled."""
+        """Scale the auxiliary variables: see HalfT.scaled."""
         return a * (g * g)
 
     def of_scale(self, a: np.ndarray, component: int) -> tuple[float, float]:
-        """See HalfT.of_scale."""
+        """Return (M, c): see HalfT.of_scale."""
         return 2.0, float(2 * a[component])
 
     def conditional(self, G: np.ndarray, size: np.ndarray) -> Conditional:

@@ -66,7 +66,7 @@ class AdjustedMeans:
         return not self.is_curve and self.trial is None
 
     def values(self, theta: Theta) -> np.ndarray:
-        """(L,) float64 means of one draw."""
+        """Compute the means (L,) float64 of one draw."""
         out = np.zeros(len(self.levels))
         for part in self.parts:
             out += part.weights @ theta.levels(part.term, part.codes)[:, part.component].astype(np.float64)

@@ -33,7 +33,7 @@ class LevelAverages:
         return cls(tuple(labels), np.concatenate(chosen), starts)
 
     def of(self, rows: np.ndarray) -> np.ndarray:
-        """(groups, k) means; rows: (n, k) the levels `codes` of one draw."""
+        """Compute the means of groups, (groups, k); rows: (n, k) the levels `codes` of one draw."""
         sizes = np.diff(np.append(self.starts, self.codes.size))
         return np.add.reduceat(rows, self.starts, axis=0) / sizes[:, None]
 
@@ -50,7 +50,7 @@ class AveragedLevels:
 
     @property
     def draws(self) -> np.ndarray:
-        """(draws, groups, k)."""
+        """Kept draws, (draws, groups, k)."""
         return np.array(self._kept)
 
     def state(self) -> dict[str, np.ndarray]:
@@ -60,5 +60,5 @@ class AveragedLevels:
         self._kept = list(state["draws"])
 
     def pool(self, further: Sequence[AveragedLevels]) -> np.ndarray:
-        """(chains, draws, groups, k)."""
+        """Stack the draws of all chains, (chains, draws, groups, k)."""
         return np.stack([kept.draws for kept in (self, *further)])

@@ -42,7 +42,7 @@ RELATIVE = 10  # beyond: ranks from 2 RELATIVE on are in bins that are at most t
 
 
 def rank_bins(m: int) -> np.ndarray:
-    """(bins + 1,) int64: bin b holds the ranks bins[b] to bins[b + 1] - 1, all bins the ranks 1 to m."""
+    """Divide the ranks 1 to m into bins: bin b holds the ranks bins[b] to bins[b + 1] - 1, (bins + 1,) int64."""
     if m <= EXACT:
         return np.arange(1, m + 2)
     bins = [1]
@@ -96,7 +96,7 @@ class DecisionCounts:
             self.count(rows)
 
     def levels(self, theta: Theta) -> np.ndarray:
-        """(m, k) breeding values of the candidates."""
+        """Return the breeding values of the candidates, (m, k)."""
         return theta.levels(self.term, self.asked.codes)
 
     def count(self, rows: np.ndarray, drawn: Mapping[str, np.ndarray] | None = None) -> None:
@@ -182,7 +182,7 @@ def _top_mcse(chains: Sequence[DecisionCounts], top: np.ndarray, scores: PooledM
 
 
 def _rank_quantiles(ranks: np.ndarray, N: int, c: float) -> np.ndarray:
-    """(3, criteria, m) from counts (criteria, bins, m)."""
+    """Compute quantiles of ranks, (3, criteria, m), from counts (criteria, bins, m)."""
     bins = rank_bins(ranks.shape[-1])
     needed = [max(1, int(np.ceil(N * q - 1e-9))) for q in ((1 - c) / 2, 0.5, (1 + c) / 2)]
     below = np.zeros((3, ranks.shape[0], ranks.shape[2]), np.int64)  # bins wholly below the quantile

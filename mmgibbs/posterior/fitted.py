@@ -13,7 +13,7 @@ Chosen = Callable[[Term, Effect], bool]
 
 
 def fitted(design: Design, theta: list[np.ndarray], chosen: Chosen) -> np.ndarray:
-    """(n, T, ...) float64: the sum of W_ri theta_i,l(r) over the chosen effects; theta: per term (q, k, ...)."""
+    """Sum W_ri theta_i,l(r) over the chosen effects, (n, T, ...) float64; theta: per term (q, k, ...)."""
     out = np.zeros((design.n_records, design.n_traits, *theta[0].shape[2:]))
     for term, values in zip(design.terms, theta, strict=True):
         first = 0
@@ -31,7 +31,7 @@ def fitted(design: Design, theta: list[np.ndarray], chosen: Chosen) -> np.ndarra
 
 
 def residuals(design: Design, solutions: list[np.ndarray], chosen: Chosen) -> np.ndarray:
-    """(n, T) records less the chosen effects, of solutions on the scale of the user; NaN where not observed."""
+    """Subtract the chosen effects from the records, (n, T), on the scale of the user; NaN where not observed."""
     return design.y - fitted(design, undo_original_scale(design, solutions), chosen)
 
 
@@ -53,7 +53,7 @@ def undo_original_scale(design: Design, solutions: list[np.ndarray]) -> list[np.
 
 
 def _undo(design: Design, theta: list[np.ndarray], s: CentringShift) -> np.ndarray | float:
-    """(q,) what the shift subtracted."""
+    """Return what the shift subtracted, (q,)."""
     source = theta[s.source][:, list(s.source_components)]
     shift = np.einsum("lj,lj->l", s.means, source)[s.source_level]
     return _mask_inactive(design.terms[s.target], s.component, shift)

@@ -164,7 +164,7 @@ class CorrelationInfo:
     draws: str  # what values (..., P) that were estimated are called
 
     def named(self, R: np.ndarray, matrices: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """(chains, draws) of each; those that were not estimated are held."""
+        """Return the draws (chains, draws) of each correlation; those that were not estimated are held."""
         held = np.broadcast_to(np.array(self.values), (*R.shape[:2], len(self.values)))
         values = matrices.get(self.draws, held)
         return {name: values[..., p] for p, name in enumerate(self.names)}
@@ -185,7 +185,7 @@ class ResidualInfo:
     correlations: tuple[CorrelationInfo, ...] = ()  # of residuals
 
     def matrices(self, R: np.ndarray) -> list[tuple[str, TermInfo, np.ndarray]]:
-        """(ending of its names, info, draws (..., T, T)) per class."""
+        """List (ending of its names, info, draws (..., T, T)) per class."""
         T = len(self.traits)
         info = TermInfo("residual", self.traits, (0,) * T, tuple(range(T)))
         by_class = [R[..., c, :, :] for c in range(len(self.classes))] if self.classes else [R]

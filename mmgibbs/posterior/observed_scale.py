@@ -84,7 +84,7 @@ class Population:
     genomic: GenomicContribution | None = None
 
     def fixed_predictor(self, theta: Sequence[np.ndarray]) -> np.ndarray:
-        """(rows,) eta as the sampler has it, without exposure; theta: (q, k) per term."""
+        """Compute eta (rows,) as the sampler has it, without exposure; theta: (q, k) per term."""
         eta = np.zeros(len(self.weight))
         for contribution in self.fixed:
             effects = theta[contribution.term][contribution.level][:, contribution.components]
@@ -92,14 +92,14 @@ class Population:
         return eta
 
     def variance(self, matrices: dict[str, np.ndarray], residual: np.ndarray) -> np.ndarray:
-        """(rows,) V; residual (classes,): R_tt."""
+        """Compute V (rows,); residual (classes,): R_tt."""
         V = residual[self.residual_class].astype(float)
         for name, products in self.products:
             V = V + _sum_products("pab,ab->p", products, matrices[name])
         return V[self.profile]
 
     def without(self, matrix: str, component: int) -> Population:
-        """The population where one component is given, and drawn for nobody: its products are 0."""
+        """Set the products of one component to 0, which is then given, and drawn for nobody."""
         products = []
         for name, of_profiles in self.products:
             kept = of_profiles.copy()
@@ -143,7 +143,7 @@ def _sum_products(subscripts: str, first: np.ndarray, second: np.ndarray) -> np.
 def category_moments(
     eta: np.ndarray, V: np.ndarray, cuts: np.ndarray, weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(p (K,), psi (K,)); eta, V and weight (rows,), cuts (K + 1,) from -inf to inf."""
+    """Compute p and psi (K,); eta, V and weight (rows,), cuts (K + 1,) from -inf to inf."""
     sd = np.sqrt(V)
     z = (cuts[1:-1, None] - eta) / sd
     edge = np.zeros(1)
@@ -153,13 +153,13 @@ def category_moments(
 
 
 def count_moments(eta: np.ndarray, V: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
-    """(mean, variance) of the counts; eta with the log of the exposure."""
+    """Compute mean and variance of the counts; eta with the log of the exposure."""
     mean = float(np.exp(eta + 0.5 * V) @ weight)
     return mean, float(np.exp(2 * eta + 2 * V) @ weight) - mean**2 + mean
 
 
 def heritability_of_categories(p: np.ndarray, psi: np.ndarray, direct: float) -> np.ndarray:
-    """(K,) of the indicator of each category."""
+    """Compute the heritability of the indicator of each category, (K,)."""
     return psi**2 * direct / (p * (1 - p))
 
 
@@ -171,7 +171,7 @@ def heritability_of_scores(p: np.ndarray, psi: np.ndarray, scores: np.ndarray, d
 def observed_values(
     scale: ObservedScale, eta: np.ndarray, V: np.ndarray, cuts: np.ndarray, direct: float
 ) -> np.ndarray:
-    """(m,) the values of `scale.names` in one draw. Of two categories the higher one is reported."""
+    """Compute the values of `scale.names` in one draw, (m,). Of two categories the higher one is reported."""
     weight = scale.population.weight
     if not scale.categories:
         mean, variance = count_moments(eta + scale.population.log_exposure, V, weight)

@@ -31,11 +31,11 @@ class PredictedClasses:
 
     @property
     def sizes(self) -> np.ndarray:
-        """(classes,) records."""
+        """Number of records of each class, (classes,)."""
         return np.bincount(self.of_class, minlength=len(self.classes))
 
     def shares(self, values: np.ndarray) -> np.ndarray:
-        """(classes, columns): shares of the categories among values (n,), or their mean."""
+        """Compute the shares of the categories among values (n,), or their mean: (classes, columns)."""
         if not self.labels:
             sums = np.bincount(self.of_class, values, len(self.classes))[:, None]
         else:
@@ -44,7 +44,7 @@ class PredictedClasses:
         return sums / self.sizes[:, None]
 
     def predicted(self, eta: np.ndarray, V: np.ndarray, cuts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """(classes, columns) of records drawn anew; eta and V (n,), cuts (K + 1,)."""
+        """Draw records anew and return their shares, (classes, columns); eta and V (n,), cuts (K + 1,)."""
         liability = eta + np.sqrt(V) * rng.standard_normal(eta.size)
         if self.labels:
             return self.shares(np.searchsorted(cuts[1:-1], liability))

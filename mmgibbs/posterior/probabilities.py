@@ -51,8 +51,10 @@ class Probabilities:
         return self.n_levels * len(self.columns) * 4 * 8
 
     def evaluate(self, effects: np.ndarray, of_liability: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-        """(q, columns) in one draw: own (q,) effects, of_liability as OF_LIABILITY (and OF_GENOMIC, whose mean is that
-        of animals with own genomic values of 0), thresholds (K - 2,).
+        """Compute the probabilities (q, columns) in one draw.
+
+        effects: own (q,), of_liability as OF_LIABILITY (and OF_GENOMIC, whose mean is that of animals with own genomic
+        values of 0), thresholds (K - 2,).
         """
         mean, v = of_liability[4 if self.markers else 0], of_liability[3]
         if not self.labels:
@@ -77,7 +79,7 @@ class ProbabilitiesOfLevels:
         self.moments.add([asked.evaluate(self.level_effects(theta), drawn[asked.liability], thresholds)])
 
     def level_effects(self, theta: HostTheta) -> np.ndarray:
-        """(q,) in this draw."""
+        """Return the effects (q,) in this draw."""
         assert self.asked.term is not None, "SNP effects alone are another class"
         return theta.arrays()[self.asked.term][:, self.asked.component]
 

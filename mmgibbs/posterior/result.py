@@ -55,5 +55,5 @@ def pooled_by_prefix(chains: Sequence[ChainResult], prefix: str) -> dict[str, An
 
 
 def posterior_mean(draws: np.ndarray) -> np.ndarray:
-    """(...): the mean over chains and draws of (chains, draws, ...)."""
+    """Average (chains, draws, ...) over chains and draws."""
     return draws.mean(axis=(0, 1))

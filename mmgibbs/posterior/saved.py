@@ -21,7 +21,7 @@ class SavedLevels:
 
     @property
     def draws(self) -> np.ndarray:
-        """(draws, levels, k)."""
+        """Kept draws, (draws, levels, k)."""
         return np.array(self._kept)
 
     def state(self) -> dict[str, np.ndarray]:
@@ -31,5 +31,5 @@ class SavedLevels:
         self._kept = list(state["draws"])
 
     def pool(self, further: Sequence[SavedLevels]) -> np.ndarray:
-        """(chains, draws, levels, k)."""
+        """Stack the draws of all chains, (chains, draws, levels, k)."""
         return np.stack([kept.draws for kept in (self, *further)])

@@ -33,13 +33,13 @@ class Constraints(Protocol):
     def n(self) -> int: ...
 
     def gain(self) -> np.ndarray:
-        """(unknowns,) 1'A over all records."""
+        """Compute 1'A over all records, (unknowns,)."""
 
     def rows(self, records: np.ndarray) -> csr_array:
         """A of these records."""
 
     def broken(self, x: np.ndarray) -> np.ndarray:
-        """(n,) by how much the worst constraint of each record is broken; 0 or less: it is not."""
+        """Measure by how much the worst constraint of each record is broken, (n,); 0 or less: it is not."""
 
 
 def separating_direction(constraints: Constraints, needed: str) -> np.ndarray | None:
@@ -93,7 +93,7 @@ def simplest(constraints: Constraints, x: np.ndarray) -> np.ndarray:
 
 
 def _worst(constraints: Constraints, x: np.ndarray) -> np.ndarray:
-    """The records whose constraints are broken most."""
+    """Find the records whose constraints are broken most."""
     broken = constraints.broken(x)
     worst = np.argsort(-broken)[:MORE_ROWS]
     return worst[broken[worst] > BROKEN]

@@ -107,12 +107,12 @@ def assess(
 
 
 def _value(name: str, row: Mapping[str, float]) -> float:
-    """The figure of a parameter that a target asks for; `ess` is the smaller of bulk and tail."""
+    """Return the figure of a parameter that a target asks for; `ess` is the smaller of bulk and tail."""
     return float(np.minimum(row["ess_bulk"], row["ess_tail"])) if name == "ess" else row[name]
 
 
 def _worst(values: Mapping[str, float], extreme: Callable[..., str]) -> tuple[float, str]:
-    """(value, name) of the worst; one that is unknown is worse than any."""
+    """Return value and name of the worst; one that is unknown is worse than any."""
     if not values:
         return np.nan, NOTHING_MOVES
     unknown = [name for name, value in values.items() if np.isnan(value)]
@@ -123,7 +123,7 @@ def _worst(values: Mapping[str, float], extreme: Callable[..., str]) -> tuple[fl
 def largest_error(
     moments: PooledMoments, terms: Sequence[int], label: Callable[[int, int, int], str]
 ) -> tuple[float, str]:
-    """The largest MCSE / SD over the levels of some terms, and whose it is; levels that never move do not count."""
+    """Find the largest MCSE / SD over the levels of some terms, and its level; levels that never move do not count."""
     worst, at = 0.0, "no level moves"
     for i in terms:
         sd, mcse = moments.sd[i], moments.mcse[i]

@@ -22,7 +22,7 @@ class KeptDraws:
 
     @property
     def side_by_side(self) -> np.ndarray:
-        """(chains x draws, size) one chain after the other."""
+        """Draws with one chain after the other, (chains x draws, size)."""
         return self.values.reshape(-1, self.values.shape[-1])
 
 
@@ -46,7 +46,7 @@ class ThinnedDraws:
 
     @property
     def draws(self) -> np.ndarray:
-        """(draws, size) float32."""
+        """Kept draws, (draws, size) float32."""
         return np.array(self._kept, np.float32).reshape(-1, self.size)
 
     def state(self) -> dict[str, np.ndarray]:

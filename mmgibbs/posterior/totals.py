@@ -29,7 +29,7 @@ class TotalValues(NamedTuple):
     regression: tuple[int, int, np.ndarray] | None = None  # a fixed term, its component and (n,) values: J
 
     def evaluate(self, theta: Theta, genomic: Sequence[np.ndarray]) -> np.ndarray:
-        """(n,) float64 t; genomic: of every term of SNP effects of the model, (animals of its store,)."""
+        """Compute t (n,) float64; genomic: of every term of SNP effects of the model, (animals of its store,)."""
         values = theta.levels(self.term, self.codes)[:, self.component].astype(np.float64)
         self.complete(values, theta, genomic)
         return values

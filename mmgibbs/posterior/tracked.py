@@ -23,14 +23,14 @@ class Theta(Protocol):
         """Values that the steps drew beside theta, by name: covariance matrices, thresholds, ..."""
 
     def levels(self, term: int, codes: np.ndarray) -> np.ndarray:
-        """(levels, k) float64: chosen levels of a term."""
+        """Return chosen levels of a term, (levels, k) float64."""
 
 
 class HostTheta(Theta, Protocol):
     """Locations that have been brought to the host."""
 
     def arrays(self) -> list[np.ndarray]:
-        """(q, k) float64 per term."""
+        """Return theta, (q, k) float64 per term."""
 
 
 class Tracked(Protocol):

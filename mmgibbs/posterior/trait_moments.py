@@ -34,7 +34,7 @@ class TraitMoments:
     is_ratio_scale: bool  # every record is above 0
 
     def values(self, eta: np.ndarray) -> np.ndarray:
-        """(2,) of eta (rows,), the fixed part on the scale of the sampler."""
+        """Compute the moments (2,) of eta (rows,), the fixed part on the scale of the sampler."""
         weight = self.population.weight
         mean = weight @ eta
         return np.array([mean + self.population.origin, weight @ (eta - mean) ** 2])

@@ -122,19 +122,21 @@ class VarianceShares:
 
 
 def _component(terms: Sequence[TermInfo], matrices: Mapping[str, np.ndarray], i: int, c: int) -> np.ndarray:
-    """(chains, draws) the variance of one component."""
+    """Return the variance of one component, (chains, draws)."""
     return matrices[terms[i].matrix][..., c, c]
 
 
 def _variance_of_records(terms: Sequence[TermInfo], matrices: Mapping[str, np.ndarray], i: int, c: int) -> np.ndarray:
-    """(chains, draws) what a component adds to the variance of a record: of several levels, which are not related, the
-    sum of their squared weights times the variance, on average."""
+    """Compute what a component adds to the variance of a record, (chains, draws).
+
+    Of several levels, which are not related, it is the sum of their squared weights times the variance, on average.
+    """
     weights, variance = terms[i].level_weights(c), _component(terms, matrices, i, c)
     return variance if weights is None else weights.squares * variance
 
 
 def random_components(terms: Sequence[TermInfo], trait: int) -> list[tuple[int, int]]:
-    """(term, component) of every random component of a trait."""
+    """List (term, component) of every random component of a trait."""
     return [(i, c) for i, info in enumerate(terms) for c, s in enumerate(info.trait_of_component) if s == trait]
 
 
@@ -160,7 +162,10 @@ def _role(info: TermInfo, component: int) -> str:
 
 
 def direct_component(terms: Sequence[TermInfo], on_trait: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
-    """(term, component) of the animal's own effect, or None. A pedigree goes before a file, 'direct' before others."""
+    """Find (term, component) of the animal's own effect, or None.
+
+    A pedigree goes before a file, 'direct' before others.
+    """
     direct = [
         (i, c)
         for i, c in on_trait
@@ -178,7 +183,7 @@ def direct_component(terms: Sequence[TermInfo], on_trait: Sequence[tuple[int, in
 def correlated_effects(
     terms: Sequence[TermInfo], on_trait: Sequence[tuple[int, int]]
 ) -> list[tuple[int, int, int, float]]:
-    """(term, component, component, r): pairs of effects of one term whose levels in a record are related by r > 0."""
+    """List (term, component, component, r) of pairs of effects of one term that are related by r > 0 in a record."""
     out = []
     for n, (i, a) in enumerate(on_trait):
         for j, b in on_trait[n + 1 :]:

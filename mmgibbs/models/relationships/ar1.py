@@ -45,7 +45,7 @@ class Structure(Protocol):
 
     @property
     def bounds(self) -> np.ndarray:
-        """(P, 2) smallest and largest value of each correlation."""
+        """Smallest and largest value of each correlation, (P, 2)."""
 
     def convert_to_steps(self, rho: np.ndarray) -> np.ndarray:
         """Correlations over the usual distance as those over a step, within the bounds."""
@@ -60,7 +60,7 @@ class Structure(Protocol):
     def weigh(self, rho: np.ndarray) -> Weights: ...
 
     def draw(self, rho: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """(q, m) values of covariance K from independent normals z (q, m)."""
+        """Draw values of covariance K, (q, m), from independent normals z (q, m)."""
 
     def describe(self, rho: Sequence[str]) -> str:
         """Describe the correlation between positions; rho: the correlations as they are written."""
@@ -180,7 +180,7 @@ class TimeSeries:
 
     @cached_property
     def _groups(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(places that follow another, number of the gap of each, (g,) gaps)."""
+        """Positions that follow another, number of the gap of each, and the gaps (g,)."""
         following = np.flatnonzero(self.gap > 0)
         gaps, group = np.unique(np.round(self.gap[following], 9), return_inverse=True)
         return following, group, gaps

@@ -63,7 +63,7 @@ class Lists(Protocol):
 
     @property
     def relative_ptr(self) -> np.ndarray | None:
-        """(q + 1,) where the list of relatives of each level starts; None where levels have none."""
+        """Start of the list of relatives of each level, (q + 1,); None where levels have none."""
 
     def bytes_per_sweep(self, row: int) -> int:
         """Bytes that one sweep must read of the lists and of relatives' rows of Theta (`row` bytes each)."""
@@ -150,20 +150,20 @@ class Relationship(ABC):
     @property
     @abstractmethod
     def n_levels(self) -> int:
-        """q"""
+        """Number q of levels."""
 
     @property
     def n_groups(self) -> int:
-        """The last n_groups levels are unknown-parent groups ..."""
+        """Number of unknown-parent groups, which are the last levels."""
         return 0
 
     @property
     def groups_fixed(self) -> bool:
-        """... and have a flat prior."""
+        """True if the unknown-parent groups have a flat prior."""
         return False
 
     def group_shares(self) -> np.ndarray:
-        """(q, groups) float32 Q: the expected share of each group's genes."""
+        """Return the expected share of each group's genes, Q (q, groups) float32."""
         return np.zeros((self.n_levels, 0), np.float32)
 
     @property
@@ -178,12 +178,12 @@ class Relationship(ABC):
 
     @property
     def diagonal(self) -> np.ndarray | None:
-        """(q,) float64 diagonal of K; None where it is 1, or 1 + F of the pedigree, or unknown."""
+        """Diagonal of K, (q,) float64; None where it is 1, or 1 + F of the pedigree, or unknown."""
         return None
 
     @property
     def prior_diagonal(self) -> np.ndarray | None:
-        """(q,) variances of the levels in units of the variance of the effect, which reliabilities compare with PEV."""
+        """Variances (q,) of the levels in units of that of the effect, which reliabilities compare with PEV."""
         return self.diagonal
 
     @property
@@ -198,7 +198,7 @@ class Relationship(ABC):
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """(P,) names of the parameters of K; () where it has none.
+        """Names (P,) of the parameters of K; () where it has none.
 
         A kind that has some brings all of what follows, and REML and the sampler estimate them.
         """
@@ -206,16 +206,19 @@ class Relationship(ABC):
 
     @property
     def parameter_values(self) -> np.ndarray:
-        """(P,) at which the coefficients of K^-1 are."""
+        """Values (P,) of the parameters at which the coefficients of K^-1 are."""
         return np.zeros(0)
 
     @property
     def parameter_bounds(self) -> np.ndarray:
-        """(P, 2) smallest and largest value of each, within -1 and 1: a uniform prior, and estimates by atanh."""
+        """Smallest and largest value of each parameter, (P, 2), within -1 and 1.
+
+        They bound a uniform prior, and estimates by atanh.
+        """
         return np.zeros((0, 2))
 
     def place_usual(self, usual: np.ndarray) -> np.ndarray:
-        """(P,) values within the bounds where correlations over the usual distance are these (P,)."""
+        """Return values (P,) within the bounds where correlations over the usual distance are these (P,)."""
         return usual
 
     @property
@@ -230,7 +233,7 @@ class Relationship(ABC):
 
     @property
     def fixed_matrices(self) -> csr_array:
-        """(nnz, M) the elements of the M_m in the order of those of `inverse_csr`."""
+        """Elements of the M_m in the order of those of `inverse_csr`, (nnz, M)."""
         raise NotImplementedError(f"{self.words}: K has no parameters")
 
     def weigh(self, parameters: np.ndarray) -> Weights:
@@ -261,7 +264,7 @@ class Relationship(ABC):
         return self.inverse_csr()
 
     def inverse_matrix(self) -> csr_array:
-        """(q, q) K^-1."""
+        """Return K^-1 (q, q)."""
         from scipy.sparse import csr_array
 
         indptr, indices, values = self.inverse_csr()
@@ -272,7 +275,7 @@ class Relationship(ABC):
         """Pairs of levels (two arrays, -1: none) that the lists join, in parts; a pair may come more than once."""
 
     def nearest_relative(self) -> np.ndarray | None:
-        """(q,) int32 a relative that each level should stand near in memory (-1: none); None: no order is better."""
+        """Return a relative that each level should be near in memory, (q,) int32 (-1: none); None: no better order."""
         return None
 
     @abstractmethod
@@ -301,7 +304,7 @@ class Relationship(ABC):
         return np.nan
 
     def deviations(self, lists: Lists, parents_first: np.ndarray, theta: np.ndarray) -> np.ndarray:
-        """(q, k) the part of Theta that has the variance G: all of it, but for fixed groups and what comes from them.
+        """Return the part of Theta (q, k) that has the variance G: all but fixed groups and what comes from them.
 
         parents_first: (q,) sweep positions of the levels in model order.
         """

@@ -68,7 +68,7 @@ class CoreBlock:
 
     @property
     def values(self) -> np.ndarray:
-        """(m, m) float64: for what needs the whole of it, such as the elements of a factor."""
+        """The whole block, (m, m) float64, for what needs it, such as the elements of a factor."""
         out = self.weight * dense_inverse(self.parts)
         if self.pedigree is not None and self.less:
             for first in range(0, len(out), 64):
@@ -84,11 +84,14 @@ class CoreBlock:
 
     @cached_property
     def _root_of_core(self) -> np.ndarray:
-        """(c, c) lower L, K_cc^-1 = L L'."""
+        """Lower L (c, c), K_cc^-1 = L L'."""
         return np.linalg.cholesky(self.parts.of_core.astype(np.float64))
 
     def noise(self, z: np.ndarray) -> np.ndarray:
-        """(m, k) of covariance weight K^-1, from normals z: of the core L z_c - P' D^-1/2 z_n, of others D^-1/2 z_n."""
+        """Make noise (m, k) of covariance weight K^-1 from normals z.
+
+        Of the core it is L z_c - P' D^-1/2 z_n, of others D^-1/2 z_n.
+        """
         core, noncore, residual = self.parts.core, self.parts.others, self.parts.left
         out, of_others = np.empty(z.shape), z[noncore] / np.sqrt(residual)[:, None]
         out[core], out[noncore] = self._root_of_core @ z[core] - self._to_core(of_others), of_others
@@ -129,7 +132,7 @@ class CoreBlock:
         return out
 
     def draw(self, z: np.ndarray) -> np.ndarray:
-        """(m, k) of covariance K / weight, from normals z: of the core L'^-1 z_c, of others P u_c + D^1/2 z_n."""
+        """Draw (m, k) of covariance K / weight from normals z: of the core L'^-1 z_c, of others P u_c + D^1/2 z_n."""
         from scipy.linalg import solve_triangular
 
         core, noncore, residual = self.parts.core, self.parts.others, self.parts.left
@@ -160,7 +163,7 @@ def parts_of_core(columns: np.ndarray, diagonal: np.ndarray, core: np.ndarray) -
 
 
 def dense_inverse(parts: CoreParts) -> np.ndarray:
-    """(n, n) K^-1."""
+    """Compute K^-1 (n, n)."""
     core, noncore, n = parts.core, parts.others, parts.core.size + parts.others.size
     weighted = parts.products / parts.left[:, None]
     out = np.zeros((n, n))

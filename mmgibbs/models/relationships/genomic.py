@@ -93,7 +93,7 @@ class Genomic(Relationship):
 
     @cached_property
     def _root(self) -> np.ndarray:
-        """(q, q) lower L, K^-1 = L L'."""
+        """Lower L (q, q), K^-1 = L L'."""
         return np.linalg.cholesky(self.block.values.astype(np.float64))
 
     def noise(self, lists: Lists, code: np.ndarray, who: str) -> Callable[[np.ndarray], np.ndarray]:
@@ -103,7 +103,7 @@ class Genomic(Relationship):
         return lambda z: (self._root @ z[position])[code]
 
     def draw(self, z: np.ndarray) -> np.ndarray:
-        """L'^-1 z."""
+        """Compute L'^-1 z."""
         from scipy.linalg import solve_triangular
 
         if isinstance(self.block, CoreBlock):

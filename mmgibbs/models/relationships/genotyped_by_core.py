@@ -48,13 +48,13 @@ class GenotypedByCore:
         return eliminated(self.block, self.pedigree, self.pedigree_weight)
 
     def columns_of_inverse(self, columns: np.ndarray) -> np.ndarray:
-        """(m, w) these columns of M^-1."""
+        """Compute these columns of M^-1, (m, w)."""
         unit = np.zeros((self.block.levels.size, columns.size))
         unit[columns, np.arange(columns.size)] = 1.0
         return self.solved(unit)
 
     def draw(self, z: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """(m, k) of covariance M^-1, from normals z and, for the share of the pedigree, v of covariance A22."""
+        """Draw (m, k) of covariance M^-1 from normals z and, for the share of the pedigree, v of covariance A22."""
         if not self.pedigree_weight:
             return self.block.draw(z)
         return self.solved(self.block.noise(z) + np.sqrt(self.pedigree_weight) * self.pedigree.times(v))

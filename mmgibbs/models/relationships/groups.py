@@ -30,7 +30,7 @@ class GroupedPedigree(Pedigree):
         return not self.relatives.random_groups
 
     def group_shares(self) -> np.ndarray:
-        """(q, groups) float32 Q: the expected share of each group's genes; the groups' own rows are unit vectors."""
+        """Return the expected share of each group's genes, Q (q, groups) float32; rows of groups are unit vectors."""
         return group_composition(self.relatives.sire, self.relatives.dam, self.n_groups)
 
     @cached_property
@@ -44,7 +44,7 @@ class GroupedPedigree(Pedigree):
         )
 
     def times(self, x: np.ndarray) -> np.ndarray:
-        """(A + Q Q') x with random groups, A x with fixed ones."""
+        """Compute (A + Q Q') x with random groups, A x with fixed ones."""
         out = super().times(x)
         if self.n_groups and not self.groups_fixed:
             Q = self.group_shares().astype(np.float64)

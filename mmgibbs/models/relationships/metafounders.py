@@ -70,7 +70,7 @@ class Metafounders(SingleStep):
         return super(SingleStep, self).draw(noise)
 
     def times(self, x: np.ndarray) -> np.ndarray:
-        """(A + Q Gamma Q') x."""
+        """Compute (A + Q Gamma Q') x."""
         Q = self.group_shares().astype(np.float64)
         return super(SingleStep, self).times(x) + Q @ (self.gamma @ (Q.T @ x))
 

@@ -84,7 +84,7 @@ class RandomWalk(SparseInverse):
 
     @cached_property
     def _elapsed(self) -> np.ndarray:
-        """(points,) distance from where the walk began."""
+        """Distance of each point from the beginning of the walk, (points,)."""
         return _cumulate_walks(self.gap, self.is_first)
 
     @property
@@ -181,6 +181,6 @@ def _cumulate_walks(values: np.ndarray, is_first: np.ndarray) -> np.ndarray:
 
 
 def _sum_following(values: np.ndarray, walk: np.ndarray, walks: int) -> np.ndarray:
-    """(points,) the sum of the values of the same walk from each point on."""
+    """Sum the values of the same walk from each point on, (points,)."""
     is_first = np.diff(walk, prepend=-1) > 0
     return np.bincount(walk, weights=values, minlength=walks)[walk] - _cumulate_walks(values, is_first) + values

@@ -64,7 +64,7 @@ class SingleStep(Pedigree):
         return self.relatives.n_groups
 
     def group_shares(self) -> np.ndarray:
-        """(q, m) float32 Q: the expected share of each metafounder's genes."""
+        """Return the expected share of each metafounder's genes, Q (q, m) float32."""
         return group_composition(self.relatives.sire, self.relatives.dam, self.n_groups)
 
     @property
@@ -114,19 +114,22 @@ class SingleStep(Pedigree):
 
     @cached_property
     def _M(self) -> np.ndarray:
-        """(m, m)."""
+        """Matrix M (m, m)."""
         return self.block.values.astype(np.float64) + inverse_among(self.relatives, self.block.levels)
 
     @cached_property
     def _root(self) -> np.ndarray:
-        """(m, m) lower L, M = L L'."""
+        """Lower L (m, m), M = L L'."""
         try:
             return np.linalg.cholesky(self._M)
         except np.linalg.LinAlgError:
             raise ModelError(NOT_DEFINITE) from None
 
     def _noise(self, z: np.ndarray) -> np.ndarray:
-        """(q, k) in model order, of covariance omega E, and M or tau G^-1 where the pedigree's share of M is apart."""
+        """Make noise (q, k), model order, of covariance omega E, and M or tau G^-1.
+
+        It is tau G^-1 where the pedigree's share of M is apart.
+        """
         block_noise, out, by_core = z[self.block.levels], np.zeros(z.shape), self._core_form
         block_noise = self._root @ block_noise if by_core is None else by_core.block.noise(block_noise)
         share = 1.0 if by_core is None else by_core.block.share_taken
