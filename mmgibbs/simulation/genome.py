@@ -106,8 +106,8 @@ class Genome:
             which_is = "the number of animals" if name == "genotyped" else ""
             arguments.check_integer(name, getattr(self, name), least, most, which_is)
         arguments.share("qtl_share", self.qtl_share, most=True)
-        for name, least, most in (("morgans", 1e-6, 1e3), ("mutation", 0.0, 0.1), ("maf", 0.0, 0.5)):
-            arguments.check_number(name, getattr(self, name), least, most)
+        for name, low, high in (("morgans", 1e-6, 1e3), ("mutation", 0.0, 0.1), ("maf", 0.0, 0.5)):
+            arguments.check_number(name, getattr(self, name), low, high)
         historic = 4 * self.largest * _words(_CANDIDATES * self.loci)
         needed = 8 * (2 * n_animals * _words(self.loci) + 2 * historic)
         advice = "fewer animals or SNPs, or more memory"
