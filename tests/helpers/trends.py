@@ -13,8 +13,9 @@ class Trend:
         row = np.repeat(np.arange(len(theta)), np.diff(indptr))
         products = theta[row][:, :, None] * theta[indices][:, None, :]
         self.sums = np.tensordot(relationship.fixed_matrices.toarray().T, products, axes=1)
+        self.relationship_parameters = self
 
-    def renew_relationship(self, term, rho):
+    def renew(self, term, rho):
         self.rho = rho
 
     def sum_products(self, term):

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from helpers.finished_run import describe_random
 
 from mmgibbs.validation.kfold import fold_statistics, score_categories, score_counts, score_intervals
 from mmgibbs.validation.lr import family_sums, lr_statistics
@@ -96,6 +97,7 @@ HEAD = {
     "intercept": ["weight"],
     "components": {"animal": ["weight", "height"], "residual": ["weight", "height"]},
 }  # fmt: skip
+HEAD["relationships"] = describe_random(HEAD["analysis"])
 
 
 def test_it_begins_with_the_date_the_version_the_model_and_the_variances(tmp_path):
