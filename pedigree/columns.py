@@ -471,7 +471,7 @@ def _columns_and_names(columns: tuple[str, ...], roles: tuple[str, ...]) -> str:
 def _first_three(table: Table, said: str, warnings: tuple[str, ...]) -> PedigreeColumns:
     """Take the first three columns of a file without a header."""
     if len(table.names) < 3:
-        raise PedigreeError(f"{table.name}: expected id, sire and dam, got {counted(len(table.names), 'column')}")
+        raise PedigreeError(f"{table.name}: found {counted(len(table.names), 'column')}, needed id, sire and dam")
     a, b, c = table.names[:3]
     note = f"{said}the first three columns are taken as id, sire and dam"
     return PedigreeColumns(a, b, c, None, False, (note,), warnings, guessed=True)

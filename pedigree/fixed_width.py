@@ -18,7 +18,7 @@ def split_lines(content: bytes, widths: Sequence[int], name: str) -> tuple[pl.Da
     a tab, and text behind the last column.
     """
     if not widths or any(width < 1 for width in widths):
-        raise TableError(f"{name}: expected a width of at least 1 for each column, got {list(widths)}")
+        raise TableError(f"{name}: found the widths {list(widths)}, needed one of at least 1 for each column")
     lines = pl.Series("line", content.decode().replace("\r\n", "\n").split("\n"), pl.String)
     numbers = pl.Series("number", np.arange(1, len(lines) + 1, dtype=np.int64))
     filled = lines.str.strip_chars() != ""

@@ -184,7 +184,7 @@ def refuse_changed_association(source: Path, facts: dict[str, Any], finished: Fi
 
 def _read_association(directory: object) -> tuple[Path, dict[str, Any], pl.DataFrame, pl.DataFrame]:
     if not isinstance(directory, (str, os.PathLike)):
-        raise ConfigError(f"finemap: expected the folder of an association, got {reprlib.repr(directory)}")
+        raise ConfigError(f"finemap: found {reprlib.repr(directory)}, needed the folder of an association")
     source = Path(directory)
     for name in READ:
         if not (source / name).is_file():

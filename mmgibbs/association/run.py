@@ -164,7 +164,7 @@ def gwas(
     ['snp', 'chromosome', 'position', 'counted', 'other']
     """
     if not isinstance(run, (str, os.PathLike)):
-        raise ConfigError(f"gwas: expected the folder of a finished run, got {reprlib.repr(run)}")
+        raise ConfigError(f"gwas: found {reprlib.repr(run)}, needed the folder of a finished run")
     NumberRange(0, can_be_infinite=True).check(f"gwas: {option_name('exact_limit')}", exact_limit)
     given_limits = _read_limits(quality)
     asked_windows = read_windows(windows)

@@ -344,7 +344,7 @@ def read_range(value: object) -> object:
 def check_range(limits: tuple[float, float]) -> tuple[float, float]:
     low, high = limits
     if not low < high:
-        raise wrong(f"expected two numbers [low, high], low below high, got [{low:g}, {high:g}]")
+        raise wrong(f"found [{low:g}, {high:g}], needed two numbers [low, high], low below high")
     return limits
 
 
@@ -407,7 +407,7 @@ def read_table(value: object) -> object:
     import polars as pl
 
     if isinstance(value, pl.LazyFrame):
-        raise wrong("expected a path or a DataFrame, got a LazyFrame (call .collect())")
+        raise wrong("found a LazyFrame, needed a path or a DataFrame (call .collect())")
     try:
         frame = as_polars(value)
     except ValueError as error:

@@ -58,14 +58,14 @@ def load_config(
         if "\n" in where:
             lines = len(where.strip("\n").split("\n"))
             got = f"a text of {lines} lines" if lines > 1 else f"{where!r}, a text with a line break"
-            raise ConfigError(f"analysis: expected the path of a YAML file or a dict, got {got}")
+            raise ConfigError(f"analysis: found {got}, needed the path of a YAML file or a dict")
         tree = read_yaml(Path(where))
         path = Path(os.path.abspath(where))
         folder = path.parent
         if tree is None:
             raise ConfigError(f"{where}: is empty, needed an analysis (name, data, traits, model, ...)")
     else:
-        raise ConfigError(f"analysis: expected the path of a YAML file or a dict, got {show(source)}")
+        raise ConfigError(f"analysis: found {show(source)}, needed the path of a YAML file or a dict")
     changed = _apply(tree, overrides)
     tree, guessed = write_out_environments(tree, folder, find_levels)
     try:
@@ -80,7 +80,7 @@ def listed_overrides(overrides: Sequence[str]) -> list[str]:
         return [overrides]
     if not isinstance(overrides, Sequence) or not all(isinstance(text, str) for text in overrides):
         raise ConfigError(
-            f"overrides: expected a list of 'KEY.PATH=VALUE', such as ['sampler.samples=100'], got {show(overrides)}"
+            f"overrides: found {show(overrides)}, needed a list of 'KEY.PATH=VALUE', such as ['sampler.samples=100']"
         )
     return list(overrides)
 

@@ -380,7 +380,7 @@ def choose_core(
         return np.flatnonzero(ids.is_in(lines.implode()).to_numpy())
     size = asked.size or core_size(make_matrix(), asked.explained or 1.0)
     if size > n:
-        raise DataError(f"{path}.size: expected at most {n:,}, the number of genotyped animals, got {size:,}")
+        raise DataError(f"{path}.size: found {size:,}, needed at most {n:,}, the number of genotyped animals")
     return np.sort(np.random.default_rng(asked.seed).permutation(n)[:size])
 
 

@@ -112,7 +112,7 @@ def _widths(text: str | None, name: str) -> tuple[int, ...] | None:
         return None
     numbers = [width.strip() for width in text.split(",")]
     if not all(width.isdecimal() and int(width) > 0 for width in numbers):
-        raise ConfigError(f"init: {option_name(name)}: expected whole numbers such as 8,8,6, got '{text}'")
+        raise ConfigError(f"init: {option_name(name)}: found '{text}', needed whole numbers such as 8,8,6")
     return tuple(map(int, numbers))
 
 

@@ -129,9 +129,9 @@ def init(
     paths = {"phenotypes": phenotypes, "pedigree": pedigree, "genotypes": genotypes, "output": output}
     for name, given in paths.items():
         if not isinstance(given, (str, os.PathLike)) and (given is not None or name in ("phenotypes", "output")):
-            raise ConfigError(f"init: {name}: expected the path of a file, got {reprlib.repr(given)}")
+            raise ConfigError(f"init: {name}: found {reprlib.repr(given)}, needed the path of a file")
     if not isinstance(columns, Sequence) or not all(isinstance(name, str) for name in columns):
-        raise ConfigError(f"init: traits: expected a list of columns, got {reprlib.repr(traits)}")
+        raise ConfigError(f"init: traits: found {reprlib.repr(traits)}, needed a list of columns")
     path = Path(output)
     tables = [Path(table) for table in (phenotypes, pedigree, genotypes) if table is not None]
     _refuse(path, tables, overwrite)

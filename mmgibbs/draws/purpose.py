@@ -66,7 +66,7 @@ class Site(NamedTuple):
 def stream(purpose: int, term: int) -> int:
     """The third counter word, purpose * 2^24 + term. ValueError unless 1 <= purpose <= 255 and 0 <= term < 2^24."""
     if not 1 <= purpose <= 255:
-        raise ValueError(f"purpose of a draw: expected 1 to 255, got {purpose}")
+        raise ValueError(f"purpose of a draw: found {purpose}, needed 1 to 255")
     if not 0 <= term <= MAX_TERM:
-        raise ValueError(f"term of a draw: expected 0 to {MAX_TERM}, got {term}")
+        raise ValueError(f"term of a draw: found {term}, needed 0 to {MAX_TERM}")
     return (int(purpose) << 24) | int(term)

@@ -63,7 +63,7 @@ def check_sampling(given: Sampling) -> None:
     if given.threads is not None:
         check_integer("threads", given.threads, 1)
     if not isinstance(given.device, str):
-        raise ConfigError(f"device: expected 'cpu', 'gpu' or 'auto', got {shown(given.device)}")
+        raise ConfigError(f"device: found {shown(given.device)}, needed 'cpu', 'gpu' or 'auto'")
     for name in ("standardise", "progress"):
         if not isinstance(getattr(given, name), (bool, np.bool_)):
-            raise ConfigError(f"{name}: expected True or False, got {shown(getattr(given, name))}")
+            raise ConfigError(f"{name}: found {shown(getattr(given, name))}, needed True or False")

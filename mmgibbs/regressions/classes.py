@@ -26,7 +26,7 @@ def read_classes(y: npt.ArrayLike, name: str = "response") -> tuple[np.ndarray, 
     y = read_array(y, name, "a class label")
     if y.ndim not in (1, 2) or (y.ndim == 2 and y.shape[1] < 2):
         got = f"an array of shape {y.shape}"
-        raise DataError(f"{name}: expected labels (n,) or counts (n, K) of at least 2 classes, got {got}")
+        raise DataError(f"{name}: found {got}, needed labels (n,) or counts (n, K) of at least 2 classes")
     if len(y) == 0:
         raise DataError(f"{name}: found no rows, needed at least one for each of two classes")
     return _labels(y, name) if y.ndim == 1 else _counts(y, name)
@@ -36,21 +36,19 @@ def _labels(y: np.ndarray, name: str) -> tuple[np.ndarray, list[Any]]:
     unusable = missing_rows(y) | (np.isinf(y) if y.dtype.kind in "fc" else False)
     if unusable.any():
         i = int(unusable.argmax())
-        raise DataError(f"{name} row {i + 1}: expected a class label, got {y[i]}")
+        raise DataError(f"{name} row {i + 1}: found {y[i]}, needed a class label")
     if y.dtype.kind == "O":
         try:
             classes = _sorted(set(y.tolist()))
         except TypeError:
-            raise DataError(f"{name}: expected labels of classes (numbers or texts), got {y[0]!r} in row 1") from None
+            raise DataError(f"{name}: found {y[0]!r} in row 1, needed labels of classes: numbers or texts") from None
         code = {label: k for k, label in enumerate(classes)}
         codes = np.array([code[v] for v in y.tolist()])
     else:
         labels, codes = np.unique(y, return_inverse=True)
         classes = python_labels(labels)
     if len(classes) == 1:
-        raise DataError(
-            f"{name}: expected at least two classes, got the single class {classes[0]!r} in all {len(y)} rows"
-        )
+        raise DataError(f"{name}: found the single class {classes[0]!r} in all {len(y)} rows, needed at least two")
     if y.dtype.kind == "f" and 2 < len(y) == len(classes) and (y != np.floor(y)).any():
         raise DataError(
             f"{name}: found a different number in each of the {len(y)} rows, such as {y[0]:g}: continuous "
@@ -62,7 +60,7 @@ def _labels(y: np.ndarray, name: str) -> tuple[np.ndarray, list[Any]]:
 def _counts(y: np.ndarray, name: str) -> tuple[np.ndarray, list[Any]]:
     needed = "counts, whole numbers from 0"
     if y.dtype.kind not in "buifO":
-        raise DataError(f"{name}: expected {needed}, got a table of type {y.dtype}")
+        raise DataError(f"{name}: found a table of type {y.dtype}, needed {needed}")
     y = read_real(y, name, needed) if y.dtype.kind == "O" else y
     with np.errstate(invalid="ignore"):
         bad = (
@@ -81,7 +79,7 @@ def _counts(y: np.ndarray, name: str) -> tuple[np.ndarray, list[Any]]:
             f"{name}: found counts of 0 in all {len(y)} rows, needed at least one trial for each of two classes"
         )
     if used.size == 1:
-        raise DataError(f"{name}: expected at least two classes, got the single class {used[0] + 1} in all trials")
+        raise DataError(f"{name}: found the single class {used[0] + 1} in all trials, needed at least two")
     names = name.split(", ")
     return counts, names if len(names) == y.shape[1] else list(range(y.shape[1]))
 

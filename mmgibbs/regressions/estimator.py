@@ -56,7 +56,7 @@ def make_arrays(device: str, threads: int | None) -> Arrays:
 
         return Host(threads)
     if device != "gpu":
-        raise ConfigError(f"device: expected 'cpu', 'gpu' or 'auto', got {device!r}")
+        raise ConfigError(f"device: found {device!r}, needed 'cpu', 'gpu' or 'auto'")
     from mmgibbs.regressions.arrays.gpu import Gpu
 
     return Gpu()

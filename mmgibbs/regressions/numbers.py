@@ -15,7 +15,7 @@ def read_numbers(response: npt.ArrayLike, n: int, name: str, varying: bool = Tru
     y = read_array(response, name, "a number")
     if y.shape != (n,):
         raise DataError(
-            f"{name}: expected one number for each of the {n} rows of predictors, got an array of shape {y.shape}"
+            f"{name}: found an array of shape {y.shape}, needed one number for each of the {n} rows of predictors"
         )
     y = read_real(y, name)
     bad = np.flatnonzero(~(np.abs(y) <= MAX_MAGNITUDE))  # NaN is
@@ -23,5 +23,5 @@ def read_numbers(response: npt.ArrayLike, n: int, name: str, varying: bool = Tru
         needed = f"a number below {MAX_MAGNITUDE:g} in size" if np.isfinite(y[bad[0]]) else "a finite number"
         raise DataError(f"{name} row {bad[0] + 1}: found {y[bad[0]]}, needed {needed}")
     if varying and np.all(y == y[0]):
-        raise DataError(f"{name}: expected a response that varies, got {y[0]:g} in all {n} rows")
+        raise DataError(f"{name}: found {y[0]:g} in all {n} rows, needed a response that varies")
     return y

@@ -186,14 +186,14 @@ def _extract_columns(
 def _as_table(X: npt.ArrayLike | Frame, names: Sequence[str] | None = None, what: str = "predictors") -> np.ndarray:
     """(n, p) in one of TYPES. DataError for what is no table of numbers; `names`: of the columns, None without."""
     if hasattr(X, "toarray"):
-        raise DataError(f"{what}: expected a dense matrix, got a sparse one: use X.toarray()")
+        raise DataError(f"{what}: found a sparse matrix, needed a dense one: X.toarray()")
     X = with_masks(X)
     if isinstance(X, np.ma.MaskedArray):
         refuse_masked(X, what, "a finite number", names or default_names(X.shape[-1] if X.ndim else 0))
     try:
         values = X if isinstance(X, np.memmap) else np.asarray(X)
     except (TypeError, ValueError):
-        raise DataError(f"{what}: expected a table of n rows and p columns, got rows of different lengths") from None
+        raise DataError(f"{what}: found rows of different lengths, needed a table of n rows and p columns") from None
     if values.ndim != 2:
         raise DataError(
             f"{what}: found an array of {values.ndim} dimensions, needed a table of n rows and p columns. "

@@ -22,7 +22,7 @@ def find_plugin(name: str) -> Plugin:
     points = {point.name: point for point in entry_points(group=GROUP)}
     if name not in points:
         known = nearest(name, sorted(points), "installed are")
-        raise ConfigError(f"model.plugin: expected one of the installed regressions, got '{name}'; {known}")
+        raise ConfigError(f"model.plugin: found '{name}', needed one of the installed regressions; {known}")
     try:
         return points[name].load()
     except Exception as error:  # a third party's module may fail in any way

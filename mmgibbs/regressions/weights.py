@@ -20,11 +20,11 @@ def read_weights(weights: npt.ArrayLike, n: int) -> np.ndarray:
     """(n,) float64, finite, none below 0, not all of them 0. DataError names the row."""
     w = read_real(read_array(weights, "sample_weight", "a number from 0"), "sample_weight", "a number from 0")
     if w.shape != (n,):
-        raise DataError(f"sample_weight: expected an array of shape ({n},), one for each row, got {w.shape}")
+        raise DataError(f"sample_weight: found an array of shape {w.shape}, needed ({n},), one for each row")
     bad = ~(np.isfinite(w) & (w >= 0))
     if bad.any():
         i = int(bad.argmax())
-        raise DataError(f"sample_weight row {i + 1}: expected a number from 0, got {w[i]:g}")
+        raise DataError(f"sample_weight row {i + 1}: found {w[i]:g}, needed a number from 0")
     if not w.any():
         raise DataError(f"sample_weight: found weights of zero in all {n} rows, needed a row that counts")
     return w

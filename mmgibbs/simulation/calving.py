@@ -123,7 +123,7 @@ def _checked(categories: Sequence[str], shares: Sequence[float]) -> tuple[tuple[
         arguments.share("shares", share)
     if abs(sum(shares) - 1) > 1e-6:
         shown = ", ".join(f"{s:g}" for s in shares)
-        raise ConfigError(f"{option_name('shares')}: expected shares above 0 whose sum is 1, got {shown}")
+        raise ConfigError(f"{option_name('shares')}: found {shown}, needed shares above 0 whose sum is 1")
     return categories, shares
 
 

@@ -76,9 +76,7 @@ def _numbers(text: str) -> tuple[float, ...]:
     except ValueError:
         numbers = (math.nan,)
     if not all(map(math.isfinite, numbers)):
-        raise argparse.ArgumentTypeError(
-            f"expected numbers with commas between them, such as 0.7,0.2,0.1, got {text!r}"
-        )
+        raise argparse.ArgumentTypeError(f"found {text!r}, needed numbers with commas between them: 0.7,0.2,0.1")
     return numbers
 
 

@@ -121,7 +121,7 @@ def resolve_plan(plan: ValidationPlan) -> ValidationPlan:
     if plan.time is not None and plan.by != "time":
         _refuse("time", option("by", plan.by), option("by", "time"))
     if plan.seed < 0:
-        raise ConfigError(f"validate: expected 0 or more, got {option('seed', plan.seed)}")
+        raise ConfigError(f"validate: found {option('seed', plan.seed)}, needed 0 or more")
     if plan.replicates is not None and (plan.replicates < 0 or plan.replicates == 1):
         got = option("replicates", plan.replicates)
         raise ConfigError(f"validate: found {got}, needed at least 2, or 0 for none")
@@ -145,7 +145,7 @@ def _checked(plan: ValidationPlan) -> ValidationPlan:
 
 def _check_type(plan: object) -> None:
     if not isinstance(plan, ValidationPlan):
-        raise ConfigError(f"validate: expected a ValidationPlan, such as ValidationPlan(folds=5), got plan={plan!r}")
+        raise ConfigError(f"validate: found plan={plan!r}, needed a ValidationPlan, such as ValidationPlan(folds=5)")
 
 
 def _word(name: str, value: object, words: tuple[str | None, ...]) -> object:

@@ -167,11 +167,11 @@ def test_init(tmp_path):
     with pytest.raises(ConfigError, match="exists; choose another output, or give overwrite=True"):
         mmgibbs.init(**files, output=tmp_path / "py.yaml")
     for wrong, message in (
-        ({"traits": 3}, "init: traits: expected a list of columns, got 3"),
+        ({"traits": 3}, "init: traits: found 3, needed a list of columns"),
         ({"data": {"widths": "8,8"}}, "init: data.widths: found .8,8., needed a whole number"),
         ({"data": {"pedigree_widths": [8, 0]}}, "init: data.pedigree_widths: value 2 of the list: found 0, needed"),
         ({"data": {"width": [8]}}, "init: data.width: no key of init; did you mean 'widths'"),
-        ({"phenotypes": None}, "init: phenotypes: expected the path of a file, got None"),
+        ({"phenotypes": None}, "init: phenotypes: found None, needed the path of a file"),
     ):
         with pytest.raises(ConfigError, match=message):
             mmgibbs.init(**files | wrong, output=tmp_path / "new.yaml")

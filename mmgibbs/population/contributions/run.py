@@ -210,7 +210,7 @@ def _write(made: Contributions, folder: Path, page: bool, escaped: bool) -> None
 
 def _read_run(run: str | os.PathLike) -> Finished:
     if not isinstance(run, (str, os.PathLike)):
-        raise ConfigError(f"{ASKED}expected the folder of a finished run, got {reprlib.repr(run)}")
+        raise ConfigError(f"{ASKED}found {reprlib.repr(run)}, needed the folder of a finished run")
     try:
         return read_finished(run)
     except ConfigError as error:

@@ -155,7 +155,7 @@ def as_rows(values: Any) -> np.ndarray:
     except (TypeError, ValueError):
         raise DataError("group_predictors: found rows of different lengths, needed as many values in each") from None
     if rows.ndim not in (1, 2):
-        raise DataError(f"group_predictors: expected a row for each group, got an array of shape {rows.shape}")
+        raise DataError(f"group_predictors: found an array of shape {rows.shape}, needed a row for each group")
     return rows[:, None] if rows.ndim == 1 else rows
 
 

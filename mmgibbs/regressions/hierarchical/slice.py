@@ -398,7 +398,7 @@ def read_response(data: RegressionData, options: HierarchicalSliceOptions) -> tu
     n, name = data.predictors.n, data.response_name
     y = read_array(data.response, name)
     if len(np.atleast_1d(y)) != n:
-        raise DataError(f"{name}: expected {n} rows, one for each row of the predictors, got {len(np.atleast_1d(y))}")
+        raise DataError(f"{name}: found {len(np.atleast_1d(y))} rows, needed {n}, one for each row of the predictors")
     if options.family == "poisson":
         y = read_real(y, name, "a count, a whole number from 0") if y.ndim == 1 and y.dtype.kind == "O" else y
         if y.ndim != 1 or y.dtype.kind not in "buif":
@@ -410,7 +410,7 @@ def read_response(data: RegressionData, options: HierarchicalSliceOptions) -> tu
             bad = ~((y >= 0) & (y == np.floor(y)) & np.isfinite(y))
         if bad.any():
             i = int(bad.argmax())
-            raise DataError(f"{name} row {i + 1}: expected a count, a whole number from 0, got {y[i]}")
+            raise DataError(f"{name} row {i + 1}: found {y[i]}, needed a count, a whole number from 0")
         return y[:, None].astype(np.float64), np.ones(n), []
     response, classes = read_classes(y, name)
     counts = response if response.ndim == 2 else np.eye(len(classes))[response]

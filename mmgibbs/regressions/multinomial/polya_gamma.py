@@ -180,7 +180,7 @@ def read_prior(options: MultinomialPGOptions, categories: int, p: int) -> tuple[
                 f"{name}: found {getattr(options, name)!r}, needed numbers in a table without gaps"
             ) from None
         if not np.isfinite(value).all():
-            raise ConfigError(f"{name}: expected numbers, got a value that is not finite")
+            raise ConfigError(f"{name}: found a value that is not finite, needed numbers")
         for shape in shapes:
             if value.ndim in (0, len(shape)) and value.shape in ((), shape):
                 return np.broadcast_to(value, shape)
@@ -200,7 +200,7 @@ def read_prior(options: MultinomialPGOptions, categories: int, p: int) -> tuple[
     negative = np.diagonal(P, axis1=1, axis2=2) < 0
     if negative.any():
         name = "prior_precision" if negative[:, :p].any() else "intercept_precision"
-        raise ConfigError(f"{name}: expected a precision of 0 (flat) or more, got a negative one")
+        raise ConfigError(f"{name}: found a negative precision, needed 0 (flat) or more")
     if precision.ndim == 3:
         symmetric = np.allclose(precision, precision.swapaxes(1, 2), rtol=1e-10, atol=0)
         if not symmetric or np.linalg.eigvalsh(precision).min() <= 0:

@@ -51,7 +51,7 @@ MISTAKES = {
     "data.phenotypes": [
         (REMOVE, ": missing, needed here"),
         ("~nobody-has-this-name/p", ": found '~nobody-has-this-name/p', but there is no such home directory"),
-        (pl.LazyFrame(), ": expected a path or a DataFrame, got a LazyFrame (call .collect())"),
+        (pl.LazyFrame(), ": found a LazyFrame, needed a path or a DataFrame (call .collect())"),
     ],
     "model.random.genetic.effects.direct.level": [
         (REMOVE, ": missing, needed the column of its levels, such as animal or dam")
@@ -66,7 +66,7 @@ MISTAKES = {
     ],
     "model.fixed.age.legendre": [
         ({"range": [0, 1]}, ".degree: missing, needed here"),
-        ({"degree": 2, "range": [5, 1]}, ".range: expected two numbers [low, high], low below high, got [5, 1]"),
+        ({"degree": 2, "range": [5, 1]}, ".range: found [5, 1], needed two numbers [low, high], low below high"),
         ({"degree": 2, "range": [5]}, ".range: found a list of 1 value, needed two numbers [low, high], low below"),
     ],
     "data.groups": [

@@ -45,7 +45,7 @@ def test_overrides_of_null_and_of_names_with_a_dot():
 
 @pytest.mark.parametrize("overrides", [{"sampler.thin": 3}, [{"sampler.thin": 3}], 3])
 def test_overrides_are_a_list_of_texts(beef, overrides):
-    with pytest.raises(ConfigError, match=r"^overrides: expected a list of 'KEY.PATH=VALUE', such as .*, got "):
+    with pytest.raises(ConfigError, match=r"^overrides: found .*, needed a list of 'KEY.PATH=VALUE', such as "):
         load_config(beef, overrides)
 
 

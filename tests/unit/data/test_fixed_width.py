@@ -41,4 +41,4 @@ def test_init(tables, capsys):
     assert main([*words, "--widths", "4, 2,6", "--pedigree-widths", "4,4,4"]) == 0
     assert mmgibbs.check(tables / "b.yaml")["data"]["records"]["read"] == 40
     assert main([*words, "--widths", "4,two", "--overwrite"]) == 2
-    assert "--widths: expected whole numbers such as 8,8,6, got '4,two'" in capsys.readouterr().err
+    assert "--widths: found '4,two', needed whole numbers such as 8,8,6" in capsys.readouterr().err

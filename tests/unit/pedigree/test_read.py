@@ -185,7 +185,7 @@ def test_columns_by_position_and_name(tmp_path):
             "pedigree.csv: which column is the dam\\? It may be 'cow'; where there are no dams, state "
             "dam: null. Its columns are 'id', 'sire', 'cow'\nrecognised as the dam: dam, damid",
         ),
-        ("1,0\n2,0\n", None, "pedigree.csv: expected id, sire and dam, got 2 columns"),
+        ("1,0\n2,0\n", None, "pedigree.csv: found 2 columns, needed id, sire and dam"),
     ],
 )
 def test_columns_that_cannot_be(tmp_path, text, columns, message):

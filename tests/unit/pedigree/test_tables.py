@@ -333,7 +333,7 @@ def test_characters_count_and_marks_are_text(tmp_path):
     [
         (TEXT + "   5 12  30.55x\n", True, WIDTHS, r"row 6: found text behind the 3 columns, which take 13 characters"),
         ("a\t1\n", False, (2, 2), "row 1: found a tab; needed blanks"),
-        ("a 1\n", False, (2, 0), r"expected a width of at least 1 for each column, got \[2, 0\]"),
+        ("a 1\n", False, (2, 0), r"found the widths \[2, 0\], needed one of at least 1"),
         ("a 1\n", ["x"], (2, 2), "found 2 columns, needed 1 for the given header"),
         ("x x \na 1\n", True, (2, 2), "columns 1 and 2 are both named 'x'"),
         ("x y \n", True, (2, 2), "has a header line but no rows"),

@@ -159,10 +159,10 @@ def test_odd_groups():
         ({"chains": True}, "chains: found True, needed"),
         ({"chains": 2**40}, "chains: found 1099511627776, needed a whole number from 1 to 10,000"),
         ({"burn_in": 2**32 - 1}, r"burn_in \+ samples: found 4294967300, needed"),
-        ({"device": "abacus"}, "device: expected 'cpu', 'gpu' or 'auto', got 'abacus'"),
-        ({"device": np.array(["cpu"])}, "device: expected .*, got"),
-        ({"standardise": "no"}, "standardise: expected True or False, got 'no'"),
-        ({"progress": 2}, "progress: expected True or False, got 2"),
+        ({"device": "abacus"}, "device: found 'abacus', needed 'cpu', 'gpu' or 'auto'"),
+        ({"device": np.array(["cpu"])}, "device: found"),
+        ({"standardise": "no"}, "standardise: found 'no', needed True or False"),
+        ({"progress": 2}, "progress: found 2, needed True or False"),
         ({"precision": "half"}, "precision: found 'half', needed 'double' or 'single'"),
     ],
 )
@@ -174,7 +174,7 @@ def test_an_argument_is_refused_by_name(argument, said):
 @pytest.mark.parametrize(
     "X, y, said",
     [
-        (scipy.sparse.csr_array(X), NUMBERS, r"predictors: expected a dense matrix, got a sparse one: use X"),
+        (scipy.sparse.csr_array(X), NUMBERS, r"predictors: found a sparse matrix, needed a dense one: X.toarray\(\)"),
         ([["a", 1]] * 30, NUMBERS, "predictors: found values of type <U"),
         (np.array([[1, 2], [None, 4]], object), [1, 2], "predictors row 2, column 'x0': found a missing value"),
         (pl.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}), [1, 2], "predictors row 1, column 'b': found 'x', needed"),

@@ -43,24 +43,24 @@ def test_counts_of_named_columns():
 @pytest.mark.parametrize(
     "y, message",
     [
-        (["a", None, "b"], "litter row 2: expected a class label, got None"),
-        ([1.0, 0.0, np.nan], "litter row 3: expected a class label, got nan"),
-        (np.array(["2024-01-01", "NaT"], "M8[D]"), "row 2: expected a class label, got NaT"),
+        (["a", None, "b"], "litter row 2: found None, needed a class label"),
+        ([1.0, 0.0, np.nan], "litter row 3: found nan, needed a class label"),
+        (np.array(["2024-01-01", "NaT"], "M8[D]"), "row 2: found NaT"),
         (
             [1.5, 2.0, 3.25],
             "litter: found a different number in each of the 3 rows, such as 1.5: continuous measurements; needed "
             "labels",
         ),
-        (["a", "a"], "litter: expected at least two classes, got the single class 'a' in all 2 rows"),
+        (["a", "a"], "litter: found the single class 'a' in all 2 rows, needed at least two"),
         ([], "found no rows"),
-        (np.zeros((3, 1)), "expected labels (n,) or counts (n, K) of at least 2 classes, got an array of shape (3, 1)"),
-        (np.zeros((3, 2, 2)), "got an array of shape (3, 2, 2)"),
+        (np.zeros((3, 1)), "found an array of shape (3, 1), needed labels (n,) or counts (n, K)"),
+        (np.zeros((3, 2, 2)), "found an array of shape (3, 2, 2)"),
         ([[1, 2], [3, -1]], "litter row 2, class 2: found -1, needed a count"),
         ([[1, 2.5], [3, 1]], "litter row 1, class 2: found 2.5, needed a count"),
         ([[1, 2], [np.nan, 1]], "litter row 2, class 1: found nan, needed a count"),
         ([[1, np.inf], [1, 1]], "litter row 1, class 2: found inf, needed a count"),
-        ([["1", "2"], ["a", "b"]], "expected counts, whole numbers from 0"),
-        ([[0, 2, 0], [0, 1, 0]], "got the single class 2 in all trials"),
+        ([["1", "2"], ["a", "b"]], "needed counts, whole numbers from 0"),
+        ([[0, 2, 0], [0, 1, 0]], "found the single class 2 in all trials"),
         ([[0, 0], [0, 0]], "found counts of 0 in all 2 rows"),
     ],
 )

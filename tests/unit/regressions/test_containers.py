@@ -121,7 +121,7 @@ def test_missing_labels_are_named(name):
     y = np.array(["a", "b"], object)[HIT]
     y[4] = float("nan")
     for given in (y, list(y)):  # NumPy makes the text 'nan' of a list with texts
-        with pytest.raises(DataError, match=r"y row 5: expected a class label, got nan"):
+        with pytest.raises(DataError, match=r"y row 5: found nan, needed a class label"):
             estimator(name).fit(X, given)
 
 
@@ -136,7 +136,7 @@ def test_missing_groups_and_observed_labels():
     model = estimator("HierarchicalSlice").fit(X, HIT, groups=GROUPS)
     with pytest.warns(UserWarning, match="1 row has a group that was not in the fit"):
         assert np.isfinite(model.predict_proba(X, groups)).all()
-    with pytest.raises(DataError, match="y row 7: expected a class label, got <NA>"):
+    with pytest.raises(DataError, match="y row 7: found <NA>, needed a class label"):
         estimator("HorseshoeProbit").fit(X, HIT).score(X, pd.array(HIT, "Int64").astype("string").insert(6, pd.NA)[:N])
 
 

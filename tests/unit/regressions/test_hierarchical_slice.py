@@ -291,9 +291,9 @@ def test_bad_group_predictors(values, message):
 @pytest.mark.parametrize(
     ("y", "options", "error", "message"),
     [
-        ([0, 1, 2.5, 1], {"family": "poisson"}, DataError, "y row 3: expected a count, a whole number from 0, got 2.5"),
+        ([0, 1, 2.5, 1], {"family": "poisson"}, DataError, "y row 3: found 2.5, needed a count"),
         (["a", "b", "a", "b"], {"family": "poisson"}, DataError, "needed counts"),
-        ([0, 1, 0], {}, DataError, "y: expected 4 rows, one for each row of the predictors, got 3"),
+        ([0, 1, 0], {}, DataError, "y: found 3 rows, needed 4"),
         ([0, 1, 0, 1], {"covariance_df": 3.0}, ConfigError, "covariance_df: found 3, needed more than 3"),
         ([0, 1, 2, 1], {"family": "poisson", "method": "polya_gamma"}, ConfigError, "needed 'slice'"),
     ],

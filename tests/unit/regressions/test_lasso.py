@@ -91,13 +91,8 @@ GOOD = np.arange(12.0) ** 2
 @pytest.mark.parametrize(
     "y, options, error, message",
     [
-        (
-            GOOD[:-1],
-            {},
-            DataError,
-            "y: expected one number for each of the 12 rows of predictors, got an array of shape (11,)",
-        ),
-        (np.ones(12), {}, DataError, "y: expected a response that varies, got 1 in all 12 rows"),
+        (GOOD[:-1], {}, DataError, "y: found an array of shape (11,), needed one number for each of the 12 rows"),
+        (np.ones(12), {}, DataError, "y: found 1 in all 12 rows, needed a response that varies"),
         (GOOD, {"penalty": 0.0}, ConfigError, "penalty: found 0.0, needed a number above 0"),
         (GOOD, {"residual_shape": -1.0}, ConfigError, "residual_shape"),
         (GOOD, {"precision": "half"}, ConfigError, "precision"),

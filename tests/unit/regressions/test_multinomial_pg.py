@@ -115,7 +115,7 @@ def test_priors_by_number_table_and_matrix():
     [
         ({"prior_mean": [[1.0, 2.0]]}, "found an array of shape (1, 2), needed a number or an array of shape (2, 2)"),
         ({"prior_precision": [[1.0, 2.0], [3.0]]}, "prior_precision: found"),
-        ({"prior_precision": -1.0}, "prior_precision: expected a precision of 0"),
+        ({"prior_precision": -1.0}, "prior_precision: found a negative precision"),
         ({"intercept_precision": [1.0, -1.0]}, "negative"),
         ({"prior_precision": np.array([[[1, 2], [2, 1.0]]] * 2)}, "not symmetric and positive definite"),
         ({"prior_mean": ["a"]}, "needed numbers"),

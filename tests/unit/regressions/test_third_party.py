@@ -165,7 +165,7 @@ MISTAKES = {  # what is set, and what is said
     "sampler.method=blup": f"sampler.method: found blup, which {COMBINED} model.plugin; needed gibbs",
     "sampler.precision=single": f"sampler.precision: found single, which {COMBINED} plugin 'ridge'; needed double",
     "model.group_predictors=other": "model.group_predictors: found without groups",
-    "model.plugin=rigde": "expected one of the installed regressions, got 'rigde'; did you mean 'ridge'?",
+    "model.plugin=rigde": "found 'rigde', needed one of the installed regressions; did you mean 'ridge'?",
     "model.plugin=broken": "model.plugin: 'broken' is installed but cannot be loaded: AttributeError",
     "model.options.spoil_at=2010": "the chain cannot continue after sweep 2010: a value of 'beta'",
 }

@@ -171,7 +171,7 @@ MISTAKES = {
     ),
     "a regression that is not installed": (
         {"analysis.yaml": "data: {phenotypes: phenotypes.csv}\nmodel: {plugin: laso, response: y, predictors: x}\n"},
-        ["model.plugin: expected one of the installed regressions, got 'laso'"],
+        ["model.plugin: found 'laso', needed one of the installed regressions"],
     ),
     "a model without effects": (
         {"analysis.yaml": "data: {phenotypes: phenotypes.csv}\ntraits: [age]\nmodel: {intercept: false}\n"},

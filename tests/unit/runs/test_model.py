@@ -132,14 +132,8 @@ def test_what_a_fit_leaves_is_missed_by_name():
     "call, said",
     [
         (lambda: mmgibbs.run({}, directory=3), "directory: found 3, needed the path of a folder"),
-        (
-            lambda: mmgibbs.run("name: a\ntraits: [y]\n"),
-            "analysis: expected the path of a YAML file or a dict, got a text of 2 lines",
-        ),
-        (
-            lambda: mmgibbs.check("a.yaml\n"),
-            r"analysis: expected the path .*, got 'a.yaml\\n', a text with a line break",
-        ),
+        (lambda: mmgibbs.run("name: a\ntraits: [y]\n"), "analysis: found a text of 2 lines, needed the path of a YAML"),
+        (lambda: mmgibbs.check("a.yaml\n"), r"analysis: found 'a.yaml\\n', a text with a line break, needed the path"),
         (lambda: mmgibbs.predict(None, "a.bed"), "predict: found None, needed the folder of a finished run"),
     ],
 )

@@ -245,7 +245,7 @@ def test_a_core_without_an_inverse_names_its_animals(tables, tmp_path):
     spec = {"kind": "genomic", "core": GENOTYPED, "blend": 0}
     with pytest.raises(DataError, match=f"same genotypes: {ids[0]} and {ids[1]}.*a larger blend than 0"):
         run(own, tmp_path / "run", spec)
-    with pytest.raises(DataError, match=r"core.size: expected at most 60, the number of genotyped animals, got 61"):
+    with pytest.raises(DataError, match=r"core.size: found 61, needed at most 60"):
         run(tables, tmp_path / "run", spec | {"core": GENOTYPED + 1})
 
 

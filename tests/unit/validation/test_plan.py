@@ -24,7 +24,7 @@ from mmgibbs.validation.splits import animal_units, balanced_folds, families, fo
         ({"folds": 1}, "found folds=1, needed at least 2"),
         ({"seed": 1.5}, "found seed=1.5, needed a whole number of 0 or more"),
         ({"seed": None}, "found seed=None, needed a whole number of 0 or more"),
-        ({"seed": -1}, "expected 0 or more, got seed=-1"),
+        ({"seed": -1}, "found seed=-1, needed 0 or more"),
         ({"replicates": "many"}, "found replicates='many', needed a whole number of at least 2, or 0 for none"),
         ({"replicates": 1}, "found replicates=1, needed at least 2, or 0 for none"),
         ({"method": "k-fold"}, "found method='k-fold', needed kfold, lr or both; did you mean 'kfold'?"),
@@ -48,7 +48,7 @@ def test_options_are_refused_by_name(options, said):
 def test_what_is_no_plan_is_refused_before_anything_is_read():
     one = lambda: validate_analysis("none.yaml", {"folds": 3})
     for call in (one, lambda: validate_several(["none.yaml"], {"folds": 3})):
-        with pytest.raises(ConfigError, match=r"^validate: expected a ValidationPlan, .*, got plan=\{'folds': 3\}"):
+        with pytest.raises(ConfigError, match=r"^validate: found plan=\{'folds': 3\}, needed a ValidationPlan"):
             call()
 
 
