@@ -219,7 +219,7 @@ class _Builder:
                 if levels not in lists:
                     lists[levels] = Lists(*map(self._move, _cut(product, self.equations.real, *levels)))
                 if i == k:
-                    elements = _between_levels(lists[levels])
+                    elements = _select_coupling(lists[levels])
                     if elements.row.size:
                         self.within[k].append((product, rows, columns, elements))
                 elif lists[levels].row.size:
@@ -292,8 +292,8 @@ def _cut(product: Product, real: np.dtype, first: int, last: int, column: int, e
     )
 
 
-def _between_levels(lists: Lists) -> Elements:
-    """Elements that join different levels of a block."""
+def _select_coupling(lists: Lists) -> Elements:
+    """Select the elements of C that couple different levels of a block."""
     sizes = np.diff(lists.indptr.view(np.int64)).view(np.int64)
     row = lists.row.repeat(sizes)
     kept = row != lists.indices
