@@ -36,7 +36,7 @@ LOCK = ".lock"  # of the run that writes the folder; a run that was killed leave
 LOCK_MARK = b" since "  # in a lock, between the process and the time
 LOG_MARK = "begun by process"  # in the first line of a log
 LISTED_IN_LOG = "files: "  # in the log, before the names of the results
-_CHECKPOINT = re.compile(r"\.?(run|reml|chains|chain-\d+)(\.previous|\.\d+)?\.npz")
+CHECKPOINT_FILE = re.compile(r"\.?(run|reml|chains|chain-\d+)(\.previous|\.\d+)?\.npz")
 
 
 class RunKind(OutputKind):
@@ -60,7 +60,7 @@ class RunKind(OutputKind):
                 names |= ({RECORD} | _last_listed(log)) & self.files
         names |= {name for name in PAGES if is_page(folder / name, "report")}
         checkpoints = folder / CHECKPOINT
-        if checkpoints.is_dir() and all(_CHECKPOINT.fullmatch(name) for name in list_names(checkpoints)):
+        if checkpoints.is_dir() and all(CHECKPOINT_FILE.fullmatch(name) for name in list_names(checkpoints)):
             names.add(CHECKPOINT)
         return {name for name in names if os.path.lexists(folder / name)}
 

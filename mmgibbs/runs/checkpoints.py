@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from mmgibbs.machine.files import flush_folder, remove_files
+from mmgibbs.results.folder import CHECKPOINT_FILE
 
 FORMAT = 1  # of what a file holds; another one is not read
 FIRST_MINUTES = 1.0  # to the first checkpoint of a run, where the time between two is longer
@@ -57,9 +58,8 @@ class Checkpoints:
 
     def names(self) -> list[str]:
         """List the names for which there is a file, good or not."""
-        return sorted(
-            {path.name.removesuffix(".npz").removesuffix(".previous") for path in self.folder.glob("[!.]*.npz")}
-        )
+        files = [path.name for path in self.folder.glob("[!.]*.npz") if CHECKPOINT_FILE.fullmatch(path.name)]
+        return sorted({name.removesuffix(".npz").removesuffix(".previous") for name in files})
 
     def write(self, name: str, arrays: Mapping[str, np.ndarray], facts: Mapping[str, object]) -> None:
         """Store a state; the one before becomes the previous one. OSError where it cannot be written: both stay."""
@@ -122,12 +122,13 @@ class Checkpoints:
 
     def remove_all(self) -> None:
         """Remove the checkpoints of an earlier run, and their folder if nothing else is in it."""
-        remove_files(self.folder, lambda name: name.endswith(".npz"))
+        remove_files(self.folder, CHECKPOINT_FILE.fullmatch)
 
     def clear_unfinished(self) -> None:
         """Remove what writes that were killed have left."""
         for path in self.folder.glob(".*.npz"):
-            path.unlink(missing_ok=True)
+            if CHECKPOINT_FILE.fullmatch(path.name):
+                path.unlink(missing_ok=True)
 
 
 class CheckpointWriter:

@@ -144,6 +144,18 @@ def test_clearing(checkpoints):
     assert not checkpoints.folder.exists()
 
 
+def test_a_file_of_another_name_is_no_checkpoint(checkpoints):
+    """A user may keep arrays of their own in the folder."""
+    checkpoints.write("chain-1", STATE, {})
+    own = [checkpoints.folder / name for name in ("genotypes.npz", ".hidden.npz", "chain-one.npz")]
+    for path in own:
+        path.write_bytes(b"a user's")
+    assert checkpoints.names() == ["chain-1"]
+    checkpoints.clear_unfinished()
+    checkpoints.remove_all()
+    assert sorted(checkpoints.folder.iterdir()) == sorted(own)
+
+
 def test_a_keeper_writes_when_due_and_tells(checkpoints, monkeypatch):
     told = []
     every = Checkpoints(checkpoints.folder, "this run", 10, "sweeps")
