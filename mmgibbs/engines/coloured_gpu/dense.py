@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 
 from mmgibbs.engines.coloured_gpu.device_state import DeviceState
@@ -23,7 +25,8 @@ class ResidentDense:
     """The dense block of term i of an engine."""
 
     def __init__(self, engine: DeviceState, i: int, dense: DenseLevels):
-        self.engine, self.term, queue = engine, i, engine.queue
+        self.engine: DeviceState = weakref.proxy(engine)  # which keeps this object
+        self.term, queue = i, engine.queue
         k, n_traits = engine.equations.design.terms[i].n_components, engine.equations.design.n_traits
         self.n, first = len(dense.values), int(dense.positions[0])
         self._names = dense_kernels(k, n_traits, type(engine.equations.relationships[i]), dense.values.dtype)

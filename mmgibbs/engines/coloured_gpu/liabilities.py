@@ -6,6 +6,7 @@ the sampler needs, a sum or two over the records, is brought over.
 
 from __future__ import annotations
 
+import weakref
 from functools import partial
 
 import numpy as np
@@ -27,7 +28,8 @@ class ResidentResponse:
     """A response of the design on the device of its engine, records in sweep order."""
 
     def __init__(self, engine: DeviceState, response: Response):
-        self.engine, self.queue = engine, engine.queue
+        self.engine: DeviceState = weakref.proxy(engine)  # which keeps this object
+        self.queue = engine.queue
         self.trait, self.is_categories = response.trait, isinstance(response, Categories)
         n_patterns, T = engine.equations.design.patterns.shape
         n_cuts = len(response.labels) + 1 if isinstance(response, Categories) else 1
@@ -116,7 +118,8 @@ class ResidentResponses:
     """The responses of the design, on the device of its engine: see state.Responses."""
 
     def __init__(self, engine: DeviceState):
-        self.engine, self.queue = engine, engine.queue
+        self.engine: DeviceState = weakref.proxy(engine)  # which keeps this object
+        self.queue = engine.queue
         self.passes = [ResidentResponse(engine, response) for response in engine.equations.design.responses]
         self._scaled_columns: dict[int, tuple[DeviceArray, int]] = {}
         self._scale = self.queue.empty(1, np.float64)

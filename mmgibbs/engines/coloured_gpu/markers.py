@@ -6,6 +6,7 @@ depends on is drawn by the host, so that every prior has its sweep here.
 
 from __future__ import annotations
 
+import weakref
 from functools import partial
 
 import numpy as np
@@ -58,6 +59,7 @@ class RecordsOfAnimals:
     """The records of the animals of SNP effects on one trait, `number` of the design, on the device of the engine."""
 
     def __init__(self, engine: DeviceState, number: int):
+        self.engine: DeviceState = weakref.proxy(engine)  # which keeps this object
         self.queue, records = engine.queue, engine.equations.records
         markers = engine.equations.design.markers[number]
         animal = markers.animal[records.record].astype(np.int32)
@@ -83,21 +85,20 @@ class RecordsOfAnimals:
             T=np.int32(engine.equations.design.n_traits),
         )
         self.n_blocks, self.n_animal_blocks = -(-n // 128), -(-n_animals // 128)
-        self._launch = engine.launch_blocks
 
     def sum(self) -> np.ndarray:
         """Wait for the sums of the animals, (animals,): see state.MarkerPasses."""
-        self._launch("mmgibbs::sum_by_animal", self.n_animal_blocks, self.struct, self._values)
+        self.engine.launch_blocks("mmgibbs::sum_by_animal", self.n_animal_blocks, self.struct, self._values)
         return self.queue.read(self._values)
 
     def move(self, g: np.ndarray) -> None:
         """Move the breeding values to g: see state.MarkerPasses."""
         self.queue.write(self._values, g)
-        self._launch("mmgibbs::move_records_of_animals", self.n_blocks, self.struct, self._values)
+        self.engine.launch_blocks("mmgibbs::move_records_of_animals", self.n_blocks, self.struct, self._values)
 
     def subtract(self) -> None:
         """Take the breeding values off the residuals, which were made without them."""
-        self._launch("mmgibbs::subtract_offsets", self.n_blocks, self.struct)
+        self.engine.launch_blocks("mmgibbs::subtract_offsets", self.n_blocks, self.struct)
 
 
 class ResidentMarkerPasses:

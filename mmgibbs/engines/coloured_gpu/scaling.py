@@ -5,6 +5,7 @@ On the CPU: equations/scaling.py. The kernels are in kernels/moves.cu and produc
 
 from __future__ import annotations
 
+import weakref
 from functools import partial
 
 import numpy as np
@@ -20,7 +21,8 @@ class ResidentScaling:
     """The changes of the terms of an engine, and what they are made with."""
 
     def __init__(self, engine: DeviceState):
-        self.engine, self.queue, self.design = engine, engine.queue, engine.equations.design
+        self.engine: DeviceState = weakref.proxy(engine)  # which keeps this object
+        self.queue, self.design = engine.queue, engine.equations.design
         sizes = [t.n_components for t in self.design.terms]
         self._change = [self.queue.empty(k * k + 1, np.float64) for k in sizes]  # D = M - I, and 1 where it is not 0
         self._moved_levels: dict[tuple[int, ...], DeviceArray] = {}

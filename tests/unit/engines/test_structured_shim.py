@@ -1,5 +1,7 @@
 """The GPU form of the structured engine without a GPU: the serial engine's doubles, but for sums of long lists."""
 
+import gc
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -54,6 +56,22 @@ def cut_lists(monkeypatch):
     monkeypatch.setattr("mmgibbs.engines.coloured_gpu.resident.PIECE", 3)
     monkeypatch.setattr("mmgibbs.engines.coloured_gpu.resident.LONG_VISITS", 2)
     monkeypatch.setattr("mmgibbs.engines.coloured_gpu.resident.LONG_RELATIVES", 1)
+
+
+@pytest.mark.parametrize("name", models.ON_GPU)
+def test_an_engine_ends_with_its_last_reference(name, shim):
+    """Device memory does not wait for a collection of garbage."""
+    example = models.example(name)
+    _, engine = engines(example, shim("double"))
+    engine.sweep(1, KEY)
+    _ = engine.responses
+    alive = weakref.ref(engine)
+    gc.disable()
+    try:
+        del engine, _
+        assert alive() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("update", ["level", "site"])
