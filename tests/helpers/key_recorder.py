@@ -146,8 +146,8 @@ def _record_everything(library: str):
 def main(folder: str) -> None:
     """Run the texts of standard input, and write what each has drawn."""
     take = _record_everything(os.environ["MMGIBBS_KEY_LIBRARY"])
-    for i, text in enumerate(json.load(sys.stdin).values()):
-        exec(compile(text, f"<text {i}>", "exec"), {"__name__": f"recorded_{i}"})
+    for i, (name, text) in enumerate(json.load(sys.stdin).items()):
+        exec(compile(text, name, "exec"), {"__name__": f"recorded_{i}"})
         np.save(Path(folder) / f"{i}.npy", take())
 
 

@@ -78,9 +78,19 @@ TEXTS |= {"SNPs: two terms": SNPS.format(model="model_of('bayes_r', 'bayes_a')")
 TEXTS |= {f"SNPs: {kind}": SNPS.format(model=f"joint_model({kind!r})") for kind in JOINT_PRIORS}
 
 
+@pytest.fixture(scope="module")
+def recorded(request):
+    """Draws of the texts that the selected tests need, recorded in one process: each kernel is compiled once."""
+    selected = [item for item in request.session.items if item.path == request.path]
+    needed = {item.callspec.params["name"] for item in selected if hasattr(item, "callspec")}
+    if any(item.name == test_every_purpose_is_among_them.__name__ for item in selected):
+        needed |= {name for name in TEXTS if name.startswith(EVERY_PURPOSE)}
+    return record({name: text for name, text in TEXTS.items() if name in needed}, compiler(), timeout=3000)
+
+
 @pytest.mark.parametrize("name", TEXTS)
-def test_no_two_draws_of_a_run_share_a_key(name):
-    overlaps = find_overlaps(record({name: TEXTS[name]}, compiler())[name])
+def test_no_two_draws_of_a_run_share_a_key(recorded, name):
+    overlaps = find_overlaps(recorded[name])
     purposes = overlaps[:, 2] >> 24
     is_start = (purposes == purpose.PREDICTED) & (overlaps[:, 0] == 0)  # each chain of a process has one
     # A block of one effect makes all normals of its levels and takes those of its own component: tests/parity holds
@@ -89,10 +99,7 @@ def test_no_two_draws_of_a_run_share_a_key(name):
     assert overlaps[~np.isin(purposes, made_anew) & ~is_start].tolist() == []
 
 
-def test_every_purpose_is_among_them():
-    """Those of a few of the texts, in one process."""
-    chosen = [name for name in TEXTS if name.startswith(EVERY_PURPOSE)]
-    recorded = record({name: TEXTS[name] for name in chosen}, compiler(), timeout=3000)
+def test_every_purpose_is_among_them(recorded):
     names = {value: name for name, value in vars(purpose).items() if name.isupper() and isinstance(value, int)}
     seen = {names[p] for drawn in recorded.values() for p in np.unique(drawn[:, 2] >> 24)}
-    assert set(names.values()) - seen == {"MAX_TERM", "_WORD"}
+    assert set(names.values()) - seen == {"MAX_TERM"}
