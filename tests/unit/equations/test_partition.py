@@ -115,5 +115,5 @@ def test_nonzeros_of_many_components():
 
 
 def test_unknown_kind():
-    with pytest.raises(ModelError, match="partition: found 'rows', needed one of term, effect, equal, colour"):
+    with pytest.raises(ModelError, match="partition: expected one of term, effect, equal, colour, got 'rows'"):
         partition(models.example("univariate_animal").design, "rows")

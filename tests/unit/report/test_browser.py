@@ -1,6 +1,7 @@
 """The pages in a real browser, started once: no errors, tables sort, searches filter, plots speak."""
 
 import shutil
+import time
 
 import pytest
 from helpers.finished_run import draws, write_run
@@ -53,6 +54,9 @@ def running(folder):
 @pytest.fixture
 def report(browser, pages):
     browser.get(pages["report"].as_uri())
+    # On a busy machine the driver may return while the browser is still reading the page.
+    while browser.execute_script("return document.readyState") != "complete":
+        time.sleep(0.05)
     return browser
 
 
