@@ -31,8 +31,8 @@ from mmgibbs.engines.choice import EngineChoice  # noqa: E402
 from mmgibbs.equations.partition import partition  # noqa: E402
 from mmgibbs.equations.structured import structured_equations  # noqa: E402
 from mmgibbs.models.covariance import CovarianceModel, full_block  # noqa: E402
+from mmgibbs.models.families import Categories  # noqa: E402
 from mmgibbs.models.residual import ResidualModel  # noqa: E402
-from mmgibbs.models.response import Categories  # noqa: E402
 from mmgibbs.sampler.interweave import terms_to_interweave  # noqa: E402
 from mmgibbs.sampler.mixed_model import MixedModel  # noqa: E402
 from mmgibbs.sampler.schedule import Schedule  # noqa: E402

@@ -432,7 +432,7 @@ def with_binary_trait(model):
     """The model with a first trait of two categories, and its equations."""
     from mmgibbs.equations.partition import partition
     from mmgibbs.equations.structured import structured_equations
-    from mmgibbs.models.response import Categories
+    from mmgibbs.models.families import Categories
 
     design, residual = model.design, model.residual.matrices[0]
     values = design.y[:, 0]

@@ -19,8 +19,9 @@ SUBJECTS = {
                   "`data.separator`, `data.encoding`, `data.columns`, `data.missing`."),
     "mmgibbs/data/genotypes/": ("Files of genotypes", "[Genotypes](genotypes.md) describes the formats and how ids are "
                                 "matched; convert other files with PLINK."),
-    "mmgibbs/data/": ("Records, effects and relationships", "The message names the table and the column, or the key of "
-                      "the analysis that asks for it; correct one of the two."),
+    "mmgibbs/data/ mmgibbs/models/families/": (
+        "Records, effects and relationships", "The message names the table and the column, or the key of "
+        "the analysis that asks for it; correct one of the two."),
     "mmgibbs/config/": ("The analysis file", "Look the key up in [the analysis file](analysis-file.md); `mmgibbs "
                         "schema` gives your editor the same checks."),
     "mmgibbs/draft/formula/": ("Formulas", "[Models as formulas](../how-to/formulas.md) has the grammar."),

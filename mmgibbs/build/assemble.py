@@ -33,7 +33,6 @@ from mmgibbs.models.covariance import (
 from mmgibbs.models.design import Design
 from mmgibbs.models.labels import component_labels, correlation_label, state_labels
 from mmgibbs.models.markers import Markers
-from mmgibbs.models.response import Categories
 from mmgibbs.models.terms import Term
 from mmgibbs.posterior.draw_names import residual_correlation_name, threshold_name
 from mmgibbs.posterior.model_parts import (
@@ -116,7 +115,7 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
     thresholds = tuple(
         ThresholdInfo(design.traits[r.trait], r.labels, threshold_name(r.trait))
         for r in design.responses
-        if isinstance(r, Categories) and len(r.labels) > 2
+        if r.n_free_thresholds
     )
     unit = tuple(m.unit for m in residual.matrices)
     levels = [labels.section.level for labels in prepared.markers]

@@ -11,7 +11,7 @@ effective draws of the slowest variance in it, over b sweeps of burn-in and n af
                                                       records for a level: their variances compete;
                                                       k components of the widest term
     one trait not normal  other e at the start of both, that of marginal 0.5 (q / 0.3)^2 for q of the records outside
-                          the category that most are in: liabilities of a rare category move slowly (LIABILITIES)
+                          the category that most are in: liabilities of a rare category move slowly (families)
     of kept draws         e' = (1 - a) / (1 + a) / thin,   a = ((1 - e) / (1 + e))^thin, as of an autoregression
 
 which is what was measured within a factor of two or three (results of benchmarks, "Which engine"). `marginal` is taken
@@ -22,7 +22,7 @@ where it wins by MARGIN, of the others the one with the cheaper sweep. What an a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,8 +33,8 @@ from mmgibbs.errors import ConfigError
 from mmgibbs.machine.device import import_cupy
 from mmgibbs.machine.threads import cores
 from mmgibbs.models.covariance import count_elements
+from mmgibbs.models.families.base import EffectiveDraws
 from mmgibbs.models.gpu_rules import Asked, describe_gpu_refusal
-from mmgibbs.models.response import Categories, Count, Interval
 from mmgibbs.models.terms import Term
 from mmgibbs.sampler.mixed_model import MixedModel
 
@@ -45,7 +45,6 @@ MIN_STRUCTURED_EQUATIONS = 50_000  # from which structured is the faster one, an
 MAX_FACTOR_EQUATIONS = 100_000  # up to which a factor is looked at: a matter of seconds
 MAX_FACTOR_BYTES = 2_000_000_000  # that the factors of all chains may take
 MARGIN = 1.5  # by which marginal has to win: the estimates are no better
-MIN_COMMON_SHARE = 0.3  # of the records, outside the category that most are in, where the others are not rare
 ELEMENTS_OF_MARGINAL = 5.0  # of covariance matrices, from which moves of all of them are much less likely
 RECORDS_PER_LEVEL = 5.0  # from which the variance of a term is clear beside those of others
 MOVE_MS = 0.06  # of a move of marginal beside the likelihood
@@ -56,21 +55,7 @@ SURROGATE_LEARNING_MS = 1.3e-6  # once, for the cube of the points
 GRADIENTS_PER_MOVE = 0.2  # of marginal, from MIN_GRADIENT_ELEMENTS elements on
 
 
-class EffectiveDraws(NamedTuple):
-    """Effective draws a sweep of the variance of a term with one component, the only random term."""
-
-    sweeps: float  # of serial and structured
-    marginal: float
-
-
 NORMAL = EffectiveDraws(0.14, 0.5)
-# of a trait that is not normal: 874 binary records and 2,848, 1,554 censored ones, 3,190 counts (results of benchmarks)
-LIABILITIES = {
-    Categories: EffectiveDraws(0.05, 0.5),
-    Interval: EffectiveDraws(0.06, 0.4),
-    Count: EffectiveDraws(0.09, 0.025),
-}
-CATEGORIES_OF_LARGE_LEVELS = EffectiveDraws(0.3, 0.6)  # where no level has few records
 
 
 @dataclass(frozen=True)
@@ -354,16 +339,8 @@ def effective_draws(model: MixedModel) -> EffectiveDraws:
     """Return the effective draws by the type of the traits: normal, or the one that is not."""
     if not model.design.responses:
         return NORMAL
-    response = model.design.responses[0]
-    drawn = LIABILITIES[type(response)]
-    if not isinstance(response, Categories):
-        return drawn
     terms = [model.design.terms[i] for i in model.random_terms if not model.covariance(i).fixed]
-    if not any(_has_few_records_per_level(term) for term in terms):
-        drawn = CATEGORIES_OF_LARGE_LEVELS
-    counts = np.bincount(response.category[response.category >= 0])
-    rarity = min(1.0, float(1.0 - counts.max() / counts.sum()) / MIN_COMMON_SHARE)
-    return EffectiveDraws(drawn.sweeps, drawn.marginal * rarity**2)
+    return model.design.responses[0].expect_draws(any(_has_few_records_per_level(term) for term in terms))
 
 
 def _has_few_records_per_level(term: Term) -> bool:

@@ -17,7 +17,7 @@ from mmgibbs.data.levels import lookup
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ConfigError
 from mmgibbs.models.design import Design
-from mmgibbs.models.response import Categories, Count, Response
+from mmgibbs.models.families import Response
 from mmgibbs.models.terms import Term
 from mmgibbs.posterior.draw_names import (
     liability_name,
@@ -67,7 +67,7 @@ def observed_scales(
     return tuple(
         scale
         for response in design.responses
-        if isinstance(response, (Categories, Count)) and response.trait not in unknown
+        if response.criterion and response.trait not in unknown
         for scale in _response_scale(design, terms, marker_levels, diagonal_of, response)
     )
 
@@ -91,10 +91,10 @@ def _response_scale(
     terms: Sequence[TermInfo],
     marker_levels: Sequence[str],
     diagonals: Mapping[str, np.ndarray],
-    response: Categories | Count,
+    response: Response,
 ) -> list[ObservedScale]:
     t, parts = response.trait, []
-    labels = response.labels if isinstance(response, Categories) else ()
+    labels = response.labels
     scores = parse_scores(labels)
     on_trait = [] if covariate_term_names(terms, t) else random_components(terms, t)
     direct = direct_component(terms, on_trait)
@@ -192,8 +192,7 @@ def make_probabilities(
             f"{where}: found {reason} of {name}; needed an effect of the animal itself, or of its sire, "
             "that is the same at every record"
         )
-    labels = response.labels if isinstance(response, Categories) else ()
-    draws, markers = (scale.liability, threshold_name(t)), scale.own_markers
+    labels, draws, markers = response.labels, (scale.liability, threshold_name(t)), scale.own_markers
     animals = prepared.markers[markers[0]].animals if markers else None
     if scale.own is None:
         n = 0 if animals is None else len(animals)
@@ -231,7 +230,7 @@ def population(
 ) -> Population:
     """The chosen records, those that agree in everything that matters joined to one row. diagonals: as of
     observed_scales."""
-    exposure = np.log(response.exposure[records]) if isinstance(response, Count) else np.zeros(records.size)
+    exposure = np.log(response.exposures()[records])
     return population_of_trait(design, terms, response.trait, records, exposure, diagonals)
 
 
@@ -348,11 +347,11 @@ FEW = 12  # classes shown
 
 def predicted_classes(prepared: Prepared) -> tuple[PredictedClasses, ...]:
     """Predict the classes of each trait in categories or of counts."""
-    responses = [r for r in prepared.design.responses if isinstance(r, (Categories, Count))]
+    responses = [r for r in prepared.design.responses if r.criterion]
     return tuple(_predict_response(prepared, r) for r in responses)
 
 
-def _predict_response(prepared: Prepared, response: Categories | Count) -> PredictedClasses:
+def _predict_response(prepared: Prepared, response: Response) -> PredictedClasses:
     design, t = prepared.design, response.trait
     observes = design.patterns[design.pattern, t]
     term = _class_effect(prepared, t)
@@ -368,17 +367,16 @@ def _predict_response(prepared: Prepared, response: Categories | Count) -> Predi
         position[largest] = np.arange(largest.size)
         level = position[level]
     records = evenly(np.flatnonzero(observes & (level >= 0)))
-    exposure = response.exposure[records] if isinstance(response, Count) else np.ones(records.size)
     return PredictedClasses(
         trait=t,
         draws=predicted_name(t),
         effect=effect,
         classes=classes,
-        labels=response.labels if isinstance(response, Categories) else (),
+        labels=response.labels,
         records=records,
         of_class=level[records],
-        observed=(response.category if isinstance(response, Categories) else response.count)[records],
-        exposure=exposure,
+        observed=response.values()[records],
+        exposure=response.exposures()[records],
     )
 
 
@@ -402,18 +400,18 @@ def extreme_levels(prepared: Prepared) -> list[ExtremeLevels]:
     """Levels of fixed class effects whose records of a trait in categories all lie in one end category."""
     design, levels = prepared.design, []
     for response in design.responses:
-        if not isinstance(response, Categories):
+        if not response.labels:
             continue
-        seen, last = response.category >= 0, len(response.labels) - 1
+        seen, down, up = response.one_sided_masks()
         for term, labels in zip(design.terms, prepared.levels, strict=True):
             for effect in term.effects:
                 if term.kind != "fixed" or effect.covariates is not None or response.trait not in effect.traits:
                     continue
                 met = seen & (effect.level >= 0)
-                low, high = np.full(term.n_levels, last + 1), np.full(term.n_levels, -1)
-                np.minimum.at(low, effect.level[met], response.category[met])
-                np.maximum.at(high, effect.level[met], response.category[met])
-                extreme = np.flatnonzero((high == 0) | (low == last))
+                count, low, high = (
+                    np.bincount(effect.level[met], weights, term.n_levels) for weights in (None, down[met], up[met])
+                )
+                extreme = np.flatnonzero((count > 0) & ((low == count) | (high == count)))
                 if extreme.size:
                     ids = labels.ids.gather(extreme[:5]).to_list()
                     trait = design.traits[response.trait]
@@ -439,14 +437,14 @@ def liability_facts(
     """
     out = {}
     for response in design.responses:
-        if not isinstance(response, Categories):
+        if not response.labels:
             continue
         t, name = response.trait, design.traits[response.trait]
         scale = next((s for s in scales if s.liability == liability_name(t, reference_class(design, t))), None)
         if scale is None:
             continue
         mean, of_fixed, V = posterior_mean(draws[scale.liability])[:3]
-        free = posterior_mean(draws[threshold_name(t)]) if len(response.labels) > 2 else np.empty(0)
+        free = posterior_mean(draws[threshold_name(t)]) if response.n_free_thresholds else np.empty(0)
         p = posterior_mean(draws[scale.draws])[: len(response.labels)]
         out[name] = {
             "categories": list(response.labels),

@@ -25,7 +25,7 @@ WIDE = 1e3  # scale of a half-t by default, in phenotypic standard deviations, o
 
 def unit_traits(design: Design) -> set[int]:
     """Traits whose residual variance is 1 by convention."""
-    return {r.trait for r in design.responses if r.unit_residual}
+    return {r.trait for r in design.responses if r.has_unit_residual}
 
 
 def make_prior(

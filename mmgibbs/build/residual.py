@@ -22,7 +22,6 @@ from mmgibbs.models.covariance import (
 )
 from mmgibbs.models.design import Design
 from mmgibbs.models.residual import ResidualModel
-from mmgibbs.models.response import Categories
 
 
 def residual_model(
@@ -99,10 +98,10 @@ def _check_classes_of_categories(
         return
     of_class = design.class_of_pattern[design.pattern] == c
     for response in design.responses:
-        if not isinstance(response, Categories) or response.trait in unit:
+        if not response.has_unit_residual or response.trait in unit:
             continue
-        category = response.category[of_class]
-        between = int(np.count_nonzero((category > 0) & (category < len(response.labels) - 1)))
+        seen, down, up = response.one_sided_masks()
+        between = int(np.count_nonzero(of_class & seen & ~down & ~up))
         if between <= 2:
             raise ModelError(
                 f"variances.{matrix.name}.prior: found flat for {design.traits[response.trait]}, of which {between} "

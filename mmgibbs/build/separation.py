@@ -23,7 +23,7 @@ from scipy.sparse import coo_array, csr_array
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import DataError
 from mmgibbs.models.design import Design
-from mmgibbs.models.response import Categories, Response
+from mmgibbs.models.families import Response
 from mmgibbs.models.terms import Term
 from mmgibbs.pedigree.tables import quoted
 from mmgibbs.posterior.separation import BROKEN, separating_direction, simplest
@@ -113,7 +113,7 @@ def find_separation(design: Design, response: Response) -> Separated | None:
         return None
     if len(columns) > MOST_COLUMNS:
         raise TooLarge
-    lower, upper, thresholds = sides(response)
+    lower, upper, thresholds = response.sides()
     seen = np.flatnonzero((lower > -2) | (upper > -2))
     sides_of = _unique(design, columns, seen, lower[seen], upper[seen], thresholds)
     size = np.abs(sides_of.Z).max(axis=0, initial=0.0)
@@ -153,18 +153,6 @@ def flat_columns(design: Design, trait: int, with_reference_levels: bool = False
                 active = term.active[:, c]
             out += [(i, int(c), int(level)) for level in np.flatnonzero(active)]
     return out
-
-
-def sides(response: Response) -> tuple[np.ndarray, np.ndarray, int]:
-    """(lower, upper, free thresholds) as of `Sides`, of all records; both -2 where the trait is not observed."""
-    seen, down, up = response.one_sided_masks()
-    if not isinstance(response, Categories):
-        lower, upper = np.where(seen & ~down, -1, -2), np.where(seen & ~up, -1, -2)
-        return lower, upper, 0
-    k = response.category.astype(np.int64)
-    lower = np.where(seen & (k > 0), k - 2, -2)  # below category 1 is the threshold that is set to 0
-    upper = np.where(seen & ~up, k - 1, -2)
-    return lower, upper, len(response.labels) - 2
 
 
 def _unique(

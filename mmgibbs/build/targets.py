@@ -11,7 +11,6 @@ from mmgibbs.config import Sampler
 from mmgibbs.config.sampling import Stop
 from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.models.labels import component_labels
-from mmgibbs.models.response import Categories
 from mmgibbs.posterior.draw_names import threshold_name
 from mmgibbs.posterior.moments import pool
 from mmgibbs.posterior.parameters import named_parameters
@@ -97,7 +96,7 @@ def check_targets(stop: Stop | None, assembled: Assembled) -> None:
     names = [w.name for w in wanted]
     if "mcse_ebv" in names and not model.random_terms:
         raise ConfigError("sampler.stop.mcse_ebv: found no random term, needed one, or other targets")
-    ordinal = [r for r in model.design.responses if isinstance(r, Categories) and len(r.labels) > 2]
+    ordinal = [r for r in model.design.responses if r.n_free_thresholds]
     moving = not model.residual.fixed or any(not model.covariance(i).fixed for i in model.random_terms)
     moving = moving or bool(ordinal) or any(scale.names for scale in model.observed)
     for name in names:

@@ -24,6 +24,7 @@ from mmgibbs.config.fields import (
 from mmgibbs.config.messages import Expected, Problems, unexpected
 from mmgibbs.config.text import show
 from mmgibbs.errors import describe_unknown_trait, nearest
+from mmgibbs.models.families import FAMILIES
 
 _FORMS = "all, a list of ids, {born_after: YEAR} or {file: PATH}"
 _TEXT = {"type": ["string", "integer"]}
@@ -89,11 +90,8 @@ class Decisions(Section):
 
 
 _ON_RECORDS = re.compile(r"(probability|expected_count)\[([^\[\]:]+)(?::([^\[\]]+))?\]")
-FORMS_ON_RECORDS = {
-    "binary": "probability[{}]",
-    "ordinal": "probability[{}:CATEGORY]",
-    "count": "expected_count[{}]",
-}
+FORMS_ON_RECORDS = {kind: family.criterion for kind, family in FAMILIES.items() if family.criterion}
+TYPES_ON_RECORDS = " or ".join(", ".join(FORMS_ON_RECORDS).rsplit(", ", 1))
 
 
 def parse_record_criterion(name: str) -> tuple[str, str, str] | None:
@@ -114,7 +112,7 @@ def check_on_records(decisions: Decisions | None, types: Mapping[str, str], prob
             if trait not in types:
                 problems.add(place, describe_unknown_trait(trait, types))
             elif types[trait] not in FORMS_ON_RECORDS:
-                problems.add(place, f"{trait} is {types[trait]}, needed a binary, ordinal or count trait")
+                problems.add(place, f"{trait} is {types[trait]}, needed a {TYPES_ON_RECORDS} trait")
             else:
                 needed = FORMS_ON_RECORDS[types[trait]].format(trait)
                 if (what, bool(category)) != (needed.partition("[")[0], ":" in needed):

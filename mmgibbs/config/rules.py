@@ -322,7 +322,7 @@ OF_VARIANCES = (
       for key in ("known", "relationship")
       for what, is_so in (
           ("data.weights: weights are for independent residuals", lambda s: s.data.weights is not None),
-          ("traits that are not normal", lambda s: any(trait.type != "normal" for trait in s.traits)),
+          ("traits that are not normal", lambda s: any(not trait.is_normal for trait in s.traits)),
           ("model.markers", lambda s: s.model.markers),
       )),
     Rule("variances.residual.classes", lambda s: s.variances.residual.classes and s.variances.residual.by is None,

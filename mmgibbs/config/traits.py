@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, TypeAdapter
+from pydantic import BeforeValidator, Field, TypeAdapter
 
 from mmgibbs.config.fields import Boolean, ByName, Cell, Cells, Choice, Column, Name, Section, Some
 from mmgibbs.config.messages import Expected, Problems
 from mmgibbs.config.text import is_nothing, show, spelled
+from mmgibbs.models.families import FAMILIES, NORMAL
 
-# Keys beside `column`, `missing` and `type`, and the types that they belong to.
-OF_TYPE = {
-    "categories": ("ordinal",),
-    "positive": ("binary",),
-    "lower": ("censored",),
-    "upper": ("censored",),
-    "log": ("censored",),
-    "censored": ("censored",),
-    "values": ("censored",),
-    "exposure": ("count",),
-}
+if TYPE_CHECKING:
+    Type = str
+else:  # made of FAMILIES, so that a new family is one line there
+    Type = Choice[Literal[(NORMAL, *FAMILIES)]]
+_MEANINGS = ["a normal value", *(family.meaning for family in FAMILIES.values())]
 
 
 class Sides(Section):
@@ -69,8 +64,9 @@ class Trait(Section):
     where: dict[Column, Cell] = {}
     """Records that have the trait: column -> its cell, as in {site: S1}. Default: every record with a value."""
 
-    type: Choice[Literal["normal", "binary", "ordinal", "censored", "count"]] = "normal"
-    """Type of the trait: a normal value, two classes, ordered classes, a value known only within bounds, or a count."""
+    type: Annotated[Type, Field(description=f"Type of the trait: {', '.join(_MEANINGS[:-1])}, or {_MEANINGS[-1]}.")] = (
+        NORMAL
+    )
 
     categories: Annotated[Some[Cell], Expected("the categories from low to high")] | None = None
     """Categories of an ordinal trait from low to high. Default: the numbers found, in order."""
@@ -97,11 +93,11 @@ class Trait(Section):
     """Column with the time or the area that a count belongs to."""
 
     def check(self, problems: Problems) -> None:
-        for key, types in OF_TYPE.items():
+        for key, types in self._types_of_keys().items():
             if getattr(self, key) not in (None, False) and self.type not in types:
                 problems.add((key,), f"cannot be combined with type: {self.type}; needed type: {' or '.join(types)}")
-        if self.type == "censored":
-            self._check_bounds(problems)
+        for key, message in () if self.is_normal else FAMILIES[self.type].check(self):
+            problems.add((key,), message)
         both = set(map(spelled, self.missing)) & self.named_categories
         if both:
             problems.add(
@@ -114,6 +110,16 @@ class Trait(Section):
             )
         if self.categories is not None and len(self.categories) < 2:
             problems.add(("categories",), f"found {len(self.categories)}, needed two or more, from low to high")
+
+    @property
+    def is_normal(self) -> bool:
+        """True if the records are the values of the trait, with no liability behind them."""
+        return self.type == NORMAL
+
+    @property
+    def has_unit_residual(self) -> bool:
+        """True if its residual variance is 1 by convention."""
+        return not self.is_normal and FAMILIES[self.type].has_unit_residual
 
     @property
     def named_categories(self) -> set[str]:
@@ -129,24 +135,6 @@ class Trait(Section):
         """Check that no record can have both traits, by their `where`."""
         return any(other.where.get(column, cell) != cell for column, cell in self.where.items())
 
-    def _check_bounds(self, problems: Problems) -> None:
-        by_bounds, by_status = self.lower or self.upper, self.censored or self.values
-        if by_bounds and "column" in self.model_fields_set:
-            problems.add(("column",), "cannot be combined with lower and upper; needed the columns of the bounds alone")
-        if by_bounds and by_status:
-            problems.add(("censored",), "cannot be combined with lower and upper; needed one way of giving the bounds")
-        elif by_bounds and not (self.lower and self.upper):
-            problems.add(
-                ("upper" if self.lower else "lower",), "missing, needed the columns of both bounds (empty cell: open)"
-            )
-        elif by_status and not (self.censored and self.values):
-            problems.add(
-                ("values" if self.censored else "censored",),
-                "missing, needed censored: COLUMN and values: {right: [...], left: [...], none: [...]}",
-            )
-        elif not by_bounds and not by_status:
-            problems.add(("type",), "found censored without bounds, needed lower and upper, or censored and values")
-
     def as_file(self) -> dict[str, Any]:
         file = super().as_file()
         if self.lower or self.upper:
@@ -154,7 +142,14 @@ class Trait(Section):
         file.pop("by")  # its levels are traits
         if not self.where:
             file.pop("where")
-        return {key: value for key, value in file.items() if key not in OF_TYPE or self.type in OF_TYPE[key]}
+        types = self._types_of_keys()
+        return {key: value for key, value in file.items() if key not in types or self.type in types[key]}
+
+    @classmethod
+    def _types_of_keys(cls) -> dict[str, list[str]]:
+        """Types that take each key that not every trait has."""
+        takers = {key: [kind for kind, family in FAMILIES.items() if key in family.keys] for key in cls.model_fields}
+        return {key: kinds for key, kinds in takers.items() if kinds}
 
 
 def check_columns_of_values(traits: Sequence[Trait], problems: Problems) -> None:

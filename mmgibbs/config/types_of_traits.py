@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mmgibbs.config.decisions import FORMS_ON_RECORDS, TYPES_ON_RECORDS
 from mmgibbs.config.effects import Fixed, Model, Random
 from mmgibbs.config.messages import Problems
 from mmgibbs.config.text import spelled
 from mmgibbs.config.variances import HalfT, ResidualVariance, UniformHeritability, Variance
 from mmgibbs.errors import describe_unknown_trait
+from mmgibbs.models.families import FAMILIES, NORMAL
 
 if TYPE_CHECKING:
     from mmgibbs.config.analysis import Analysis
 
-UNIT_RESIDUAL = ("binary", "ordinal")  # the liability's residual variance is 1 by convention
 # Normal prior of fixed effects on liabilities with a residual variance of 1, where the file says nothing: flat effects
 # would weigh heritability by their number, and a level whose records are all alike has no posterior under them.
 PRIOR_VARIANCE = 10.0
@@ -26,9 +27,7 @@ def check_types(analysis: Analysis, problems: Problems) -> None:
     _check_probabilities(analysis, problems)
     _check_moments(analysis, problems)
     for trait in analysis.traits:
-        if trait.type == "normal":
-            continue
-        if analysis.sampler.method != "gibbs":
+        if analysis.sampler.method != "gibbs" and not trait.is_normal:
             method = analysis.sampler.method
             problems.add(
                 ("sampler", "method"),
@@ -39,7 +38,7 @@ def check_types(analysis: Analysis, problems: Problems) -> None:
     _check_missing(analysis, problems)
     if analysis.data.weights is not None:
         for trait in analysis.traits:
-            if trait.type in (*UNIT_RESIDUAL, "count"):
+            if not (trait.is_normal or FAMILIES[trait.type].takes_weights):
                 problems.add(
                     ("data", "weights"),
                     f"weights cannot be combined with traits.{trait.name}.type: {trait.type}: a record of it is one "
@@ -66,13 +65,13 @@ def _check_moments(analysis: Analysis, problems: Problems) -> None:
     for name in analysis.output.moments:
         if name not in types:
             problems.add(where, describe_unknown_trait(name, types))
-        elif types[name] != "normal":
+        elif types[name] != NORMAL:
             problems.add(where, f"found {name}, whose type is {types[name]}; needed a normal trait")
 
 
 def _check_probabilities(analysis: Analysis, problems: Problems) -> None:
     types = {t.name: t.type for t in analysis.traits}
-    suited = [name for name, of in types.items() if of in (*UNIT_RESIDUAL, "count")]
+    suited = [name for name, of in types.items() if of in FORMS_ON_RECORDS]
     where = ("output", "probabilities")
     for name in analysis.output.probabilities if analysis.model.plugin is None else ():
         if name not in types:
@@ -80,7 +79,7 @@ def _check_probabilities(analysis: Analysis, problems: Problems) -> None:
         elif name not in suited:
             problems.add(
                 where,
-                f"found {name}, whose type is {types[name]}; needed a binary, ordinal or count trait"
+                f"found {name}, whose type is {types[name]}; needed a {TYPES_ON_RECORDS} trait"
                 + (f": {', '.join(suited)}" if suited else ""),
             )
 
@@ -90,7 +89,7 @@ def with_default_priors(analysis: Analysis, model: Model) -> Model:
 
     Covariates stay flat: what a variance of 10 means depends on their unit.
     """
-    unit = {t.name for t in analysis.traits if t.type in UNIT_RESIDUAL}
+    unit = {t.name for t in analysis.traits if t.has_unit_residual}
 
     def completed(effect: Fixed) -> Fixed:
         of_unit = [t for t in effect.traits if t in unit]
@@ -112,7 +111,7 @@ def with_default_scale_prior(analysis: Analysis, random: Random, variance: Varia
 
     Its likelihood does not hold it back: as it grows, that of a binary animal model tends to a constant above 0.
     """
-    unit = {t.name for t in analysis.traits if t.type in UNIT_RESIDUAL}
+    unit = {t.name for t in analysis.traits if t.has_unit_residual}
     traits = [t for e in random.effects.values() for t in e.traits for _ in e.coefficients]
     has_loadings = variance.structure.kind_class.is_singular  # and no standard deviations
     if has_loadings or "prior" in variance.model_fields_set or not unit.intersection(traits):
@@ -123,7 +122,7 @@ def with_default_scale_prior(analysis: Analysis, random: Random, variance: Varia
 
 def with_unit_start(analysis: Analysis, residual: ResidualVariance) -> ResidualVariance:
     """1 as the start where a trait in categories is the only trait: it can be nothing else."""
-    if residual.start is None and len(analysis.traits) == 1 and analysis.traits[0].type in UNIT_RESIDUAL:
+    if residual.start is None and len(analysis.traits) == 1 and analysis.traits[0].has_unit_residual:
         return residual.model_copy(update={"start": ((1.0,),)})
     return residual
 
@@ -133,7 +132,7 @@ def with_proper_classes(analysis: Analysis, residual: ResidualVariance) -> Resid
 
     In the other classes its likelihood tends to a constant above 0 as its variance grows.
     """
-    unit = any(t.type in UNIT_RESIDUAL for t in analysis.traits)
+    unit = any(t.has_unit_residual for t in analysis.traits)
     if residual.by is None or not unit or "prior" in residual.model_fields_set:
         return residual
     return residual.model_copy(update={"prior": HalfT.model_validate({"half_t": {"df": 2}})})
@@ -143,7 +142,7 @@ def check_unit_residuals(analysis: Analysis, residual: ResidualVariance, problem
     """The residual variance of a trait in categories is 1: a start says so, or nothing. With classes of residuals that
     holds for one of them, which the data tell (build/residual.py).
     """
-    unit = [i for i, t in enumerate(analysis.traits) if t.type in UNIT_RESIDUAL]
+    unit = [i for i, t in enumerate(analysis.traits) if t.has_unit_residual]
     for place, prior in [
         (("variances", "residual"), residual.prior),
         *((("variances", "residual", "classes", name), c.prior) for name, c in residual.classes.items()),

@@ -116,7 +116,7 @@ def warn_of_repeated_records(analysis: Analysis, terms: Sequence[Term], observed
     out = []
     for t, trait in enumerate(analysis.traits):
         column, animal_effect = next(((c, e) for c, e in animals if t in e.traits), ("", None))
-        if animal_effect is None or trait.type != "normal" or animal_effect.covariates is not None:
+        if animal_effect is None or not trait.is_normal or animal_effect.covariates is not None:
             continue
         rows = observed[:, t] & (animal_effect.level >= 0)
         animal = animal_effect.level[rows]

@@ -17,7 +17,6 @@ from mmgibbs.data.fixed import ClassEffect, Effects
 from mmgibbs.data.phenotypes import Phenotypes
 from mmgibbs.data.traits import Records
 from mmgibbs.errors import DataError
-from mmgibbs.models.response import Categories, Count, Interval
 from mmgibbs.pedigree.tables import counted, quoted
 
 _UNEXPLAINED = 1e-4  # share of the sum of squares, of what is a linear function but for rounding
@@ -112,7 +111,7 @@ def warn_of_copies(analysis: Analysis, records: Records, effects: Effects) -> tu
             for said in (*_said_of_numbers(trait, y, columns), *_said_of_classes(trait, t, y, effects))
         ]
         for s in range(t):
-            are_normal = trait.type == analysis.traits[s].type == "normal"
+            are_normal = trait.is_normal and analysis.traits[s].is_normal
             if are_normal and together[s, t] and is_linear_function(y, [values[s]]):
                 out.append(
                     f"{phenotypes.name}: the values of traits.{trait.name} are a linear function of those of traits."
@@ -126,11 +125,7 @@ def warn_of_copies(analysis: Analysis, records: Records, effects: Effects) -> tu
 def _values(records: Records, trait: int) -> np.ndarray:
     """(n,) the values of a trait as a table has them, or numbers in the same order; NaN where not observed."""
     response = next((r for r in records.responses if r.trait == trait), None)
-    if isinstance(response, Categories):
-        return np.where(response.category < 0, np.nan, response.category.astype(float))
-    if isinstance(response, Count):
-        return response.count
-    return response.start() if isinstance(response, Interval) else records.y[:, trait]
+    return records.y[:, trait] if response is None else response.values()
 
 
 def _said_of_numbers(trait: Trait, y: np.ndarray, columns: Sequence[tuple[str, str, np.ndarray]]) -> Iterator[str]:

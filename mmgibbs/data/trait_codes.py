@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from mmgibbs.config import Trait
-from mmgibbs.config.text import as_number
 from mmgibbs.data.missing_codes import MissingCodes, find_missing_codes, find_score_codes
 from mmgibbs.data.phenotypes import Phenotypes
-from mmgibbs.data.responses import drop_infinite_bounds
-from mmgibbs.models.response import Categories, Response
+from mmgibbs.data.responses import TraitColumns
+from mmgibbs.models.families import Response
 
 
 def warn_of_trait_codes(
@@ -37,26 +36,23 @@ def _codes_of_trait(
 ) -> Iterator[tuple[str, str, np.ndarray, MissingCodes]]:
     """(YAML path, column, values (n,), codes) of each column of the trait that has codes."""
     path = f"traits.{trait.name}"
-    if isinstance(response, Categories):
+    table = TraitColumns(trait, phenotypes)
+    find: Callable[[np.ndarray], MissingCodes | None] = find_missing_codes
+    if response is None:
+        columns = [(path, trait.column, y)]
+    elif response.labels:
         if trait.categories is not None or trait.positive is not None:
             return  # the user has looked at the categories
-        of_label = [as_number(label) for label in response.labels]
-        of_label = [np.nan if number is None else float(number) for number in of_label]
-        columns = [(path, trait.column, np.where(response.category < 0, np.nan, np.array(of_label)[response.category]))]
-    elif trait.type == "normal":
-        columns = [(path, trait.column, y)]
+        category, of_label = response.values(), np.array([*map(table.number, response.labels), np.nan])
+        scores = of_label[np.nan_to_num(category, nan=len(response.labels)).astype(int)]
+        columns, find = [(path, trait.column, scores)], find_score_codes
     elif trait.lower and trait.upper:
         columns = [
-            (
-                f"{path}.{key}",
-                column,
-                drop_infinite_bounds(phenotypes, column, open_end).numbers(column, path, trait.missing),
-            )
+            (f"{path}.{key}", column, table.numbers(key, open_end))
             for key, column, open_end in (("lower", trait.lower, -np.inf), ("upper", trait.upper, np.inf))
         ]
     else:
-        columns = [(path, trait.column, phenotypes.numbers(trait.column, path, trait.missing))]
-    find = find_score_codes if isinstance(response, Categories) else find_missing_codes
+        columns = [(path, trait.column, table.numbers())]
     for of_column, column, values in columns:
         codes = find(values)
         if codes is not None:

@@ -23,7 +23,7 @@ from mmgibbs.data.phenotypes import MOST, SHOWN, Phenotypes, read_phenotypes, re
 from mmgibbs.data.responses import no_records_error, read_response, response_columns
 from mmgibbs.data.trait_codes import warn_of_trait_codes
 from mmgibbs.errors import ConfigError
-from mmgibbs.models.response import Response
+from mmgibbs.models.families import Response
 from mmgibbs.pedigree.messages import ResultWarning
 from mmgibbs.pedigree.spelling import find_respelled
 from mmgibbs.pedigree.tables import agreeing, counted, format_number, quoted
@@ -145,7 +145,7 @@ def read_records(analysis: Analysis, phenotypes: Phenotypes) -> Records:
     ]
     observable = [keep_environment(t, table) if t.where else table for t, table in zip(traits, observable, strict=True)]
     notes += note_records_without_environment(traits, phenotypes)
-    responses = tuple(read_response(t, i, observable[i]) for i, t in enumerate(traits) if t.type != "normal")
+    responses = tuple(read_response(t, i, observable[i]) for i, t in enumerate(traits) if not t.is_normal)
     liabilities = {r.trait: r.start() for r in responses}  # NaN where the record lacks the trait
     y = np.stack(
         [
@@ -171,7 +171,7 @@ def read_records(analysis: Analysis, phenotypes: Phenotypes) -> Records:
     constant = np.nanmax(y, axis=0) == np.nanmin(y, axis=0)
     variance = np.where(constant, 0.0, np.nansum((y - mean) ** 2, axis=0) / np.maximum(count - 1, 1))
     for r in responses:
-        if r.unit_residual:  # no centring: the first threshold is 0; the liability has a residual variance of 1
+        if r.has_unit_residual:  # no centring: the first threshold is 0; the liability has a residual variance of 1
             mean[r.trait], variance[r.trait], constant[r.trait] = 0.0, 2.0, False
     for i in np.flatnonzero(constant).tolist():
         notes.append(

@@ -237,7 +237,7 @@ def _write_other_method(
 
     It is REML where that can estimate every variance, else BLUP; proper priors of traits that are not normal.
     """
-    is_normal = all(trait.type == "normal" for trait in analysis.traits)
+    is_normal = all(trait.is_normal for trait in analysis.traits)
     for method in (Method("reml"), _given_variances(prepared)) if is_normal else (_proper_priors(prepared),):
         method = method._replace(reason=" ".join(refused.replace(f"{new}: ", "").split()))
         new.write_text(text.write(method), encoding="utf-8")

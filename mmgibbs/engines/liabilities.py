@@ -16,6 +16,7 @@ Sums run over chunks of CHUNK records, then over the chunks, in sweep order: the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from math import sqrt
 from typing import NamedTuple
 
@@ -31,7 +32,7 @@ from mmgibbs.draws.truncated_normal import fill_truncated, truncated_normal, tru
 from mmgibbs.equations.structured import Records
 from mmgibbs.machine.threads import ALONE, Threads
 from mmgibbs.models.design import Design
-from mmgibbs.models.response import Categories, Count, Interval, Response
+from mmgibbs.models.families import Response
 from mmgibbs.pedigree.kernels import kernel
 
 CHUNK = 1 << 15  # records behind one partial sum
@@ -45,6 +46,13 @@ def first_trait_not_normal(design: Design) -> str | None:
         return None
     name = design.traits[design.responses[0].trait]
     return f"trait '{name}', which is not normal; use engine: structured, or serial or pcg on the CPU"
+
+
+def find_kernel(response: Response) -> Callable:
+    """Import the kernel that draws the liabilities of a response: see `Liabilities.draw`."""
+    module, _, name = response.kernel.partition(":")
+    kernel: Callable = getattr(import_module(f"mmgibbs.engines.{module}"), name)
+    return kernel
 
 
 class Given(NamedTuple):
@@ -70,11 +78,7 @@ class Liabilities:
         n = len(records.pattern)
         self._chunks = [(at, min(at + CHUNK, n)) for at in range(0, n, CHUNK)]
         self._streams = [stream(LIABILITY, r.trait) for r in responses]
-        self._intervals = {  # place and ends of `reflect_residuals`
-            i: (np.arange(0, 2 * n, 2), np.stack([r.lower, r.upper], axis=1).ravel())
-            for i, r in enumerate(self.responses)
-            if isinstance(r, Interval)
-        }
+        self._kernels = [find_kernel(r) for r in responses]
         self._conditionals: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}  # trait -> Rinv, and of it (B, s)
 
     def draw(
@@ -93,16 +97,10 @@ class Liabilities:
         a = sum_r w Q_tt e_t^2, b = sum_r w e_t sum_{o != t} Q_to e_o; of others (0, 0).
         """
         r, site = self.responses[response], Site(number, self._streams[response], *key)
-        match r:
-            case Categories():
-                kernel, known = draw_categories, (r.category, cuts)
-            case Interval():
-                kernel, known = draw_intervals, (r.lower, r.upper)
-            case Count():
-                kernel, known = draw_log_rates, (r.count, r.exposure)
+        kernel, known = self._kernels[response], r.kernel_arguments(cuts)
         given = self._given(r.trait, y, e, Rinv)
         pieces = self._run_chunks(lambda first, last: kernel(given, *known, first, last, site))
-        return (sum(a for a, _ in pieces), sum(b for _, b in pieces)) if isinstance(r, Categories) else (0.0, 0.0)
+        return (sum(a for a, _ in pieces), sum(b for _, b in pieces)) if r.labels else (0.0, 0.0)
 
     def reflect(
         self,
@@ -114,15 +112,10 @@ class Liabilities:
         number: int,
         key: tuple[int, int],
     ) -> None:
-        """Draw every liability of the response by over-relaxation (draws/slice_reflection.py); not of counts."""
+        """Draw every liability of the response by over-relaxation (draws/slice_reflection.py), where they are
+        truncated normals."""
         r, site = self.responses[response], Site(number, self._streams[response], *key)
-        match r:
-            case Categories():
-                place, ends = r.category, cuts
-            case Interval():
-                place, ends = self._intervals[response]
-            case Count():
-                raise TypeError("liabilities of counts are not truncated normals")
+        place, ends = r.ends(cuts)
         given = self._given(r.trait, y, e, Rinv)
         self._run_chunks(lambda first, last: reflect_residuals(given, place, ends, first, last, site))
 
@@ -139,11 +132,8 @@ class Liabilities:
     ) -> float:
         """log p(categories | proposed) - log p(categories | cuts), liabilities integrated out."""
         r = self.responses[response]
-        assert isinstance(r, Categories), "cuts are of categories"
-        given = self._given(r.trait, y, e, Rinv)
-        return sum(
-            self._run_chunks(lambda first, last: log_ratio_of_cuts(given, r.category, cuts, proposed, first, last))
-        )
+        given, known = self._given(r.trait, y, e, Rinv), r.kernel_arguments(cuts)
+        return sum(self._run_chunks(lambda first, last: log_ratio_of_cuts(given, *known, proposed, first, last)))
 
     def log_ratio_of_scale(
         self,
@@ -159,8 +149,7 @@ class Liabilities:
         times the residual standard deviation of the trait, liabilities integrated out.
         """
         r = self.responses[response]
-        assert isinstance(r, Categories), "the residual variance of others is drawn given their liabilities"
-        given, known = self._given(r.trait, y, e, Rinv), (r.category, cuts, s, in_class)
+        given, known = self._given(r.trait, y, e, Rinv), (*r.kernel_arguments(cuts), s, in_class)
         return sum(self._run_chunks(lambda first, last: log_ratio_of_residual_scale(given, *known, first, last)))
 
     def _run_chunks(self, kernel: Callable[[int, int], object]) -> list:

@@ -16,9 +16,9 @@ from functools import cached_property
 
 import numpy as np
 
+from mmgibbs.models.families import Response
 from mmgibbs.models.markers import Markers
 from mmgibbs.models.residual import CorrelatedRecords
-from mmgibbs.models.response import Response
 from mmgibbs.models.terms import Term
 from mmgibbs.pedigree.kernels import kernel
 

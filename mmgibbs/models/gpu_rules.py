@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from mmgibbs.models.engine_kinds import ENGINES, WITHOUT_SWEEPS
+from mmgibbs.models.families import FAMILIES
 
 if TYPE_CHECKING:
     from mmgibbs.models.design import Design
@@ -65,6 +66,17 @@ def _find_engine(name: str) -> Callable[[Asked], str | None]:
     return lambda asked: f"engine: {name}" if asked.samples and asked.engine == name else None
 
 
+def _find_family(name: str) -> Callable[[Asked], str | None]:
+    """A rule's `find` for traits of a family."""
+
+    def find(asked: Asked) -> str | None:
+        design = asked.design
+        of_family = [] if design is None else [design.traits[r.trait] for r in design.responses if r.kind == name]
+        return f"traits.{of_family[0]}.type: {name}" if of_family else None
+
+    return find
+
+
 def _find_long_list(asked: Asked) -> str | None:
     for term in asked.design.terms if asked.design is not None else ():
         n = sum(int((effect.level >= 0).sum()) for effect in term.effects)
@@ -112,6 +124,8 @@ GPU_RULES = (
             _find_terms(lambda a: a.sweeps and a.engine != "hybrid", lambda t: t.n_components > MAX_COMPONENTS,
                         "term '{name}', which has {k} components per level"),
             f"a level has at most {MAX_COMPONENTS} there", ON_CPU),
+    *(GpuRule(f"family {name}", _find_family(name), "its liabilities are drawn on the CPU", ON_CPU)
+      for name, family in FAMILIES.items() if not family.is_on_gpu),
     GpuRule("long lists", _find_long_list, "positions in a list have 32 bits there", ON_CPU),
 )  # fmt: skip
 

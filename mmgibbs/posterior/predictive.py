@@ -39,7 +39,7 @@ class PredictedClasses:
         if not self.labels:
             sums = np.bincount(self.of_class, values, len(self.classes))[:, None]
         else:
-            cells = self.of_class * len(self.labels) + values
+            cells = self.of_class * len(self.labels) + values.astype(np.int64)
             sums = np.bincount(cells, minlength=len(self.classes) * len(self.labels)).reshape(-1, len(self.labels))
         return sums / self.sizes[:, None]
 

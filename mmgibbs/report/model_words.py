@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from mmgibbs.data.levels import natural
+from mmgibbs.models.families import FAMILIES, NORMAL
 from mmgibbs.models.structures import STRUCTURES
 from mmgibbs.report.html_tables import Column, Table, counted, counts, listed
 from mmgibbs.results.relationships import describe_relationships
-
-CATEGORICAL_TYPES = ("binary", "ordinal")  # types whose liability has a residual variance of 1
 
 
 def component_label(effect: str, trait: str, term: str = "", several: bool = False) -> str:
@@ -47,15 +46,14 @@ def model_equations(analysis: dict, intercept_traits: Sequence[str] = ()) -> lis
 
 def link_name(trait: dict) -> str:
     """Name what follows the linear model where the records do not: 'liability', 'log rate', 'log' or ''."""
-    if trait.get("type") == "censored":
-        return "log" if trait.get("log") else ""
-    return {"binary": "liability", "ordinal": "liability", "count": "log rate"}.get(trait.get("type", ""), "")
+    family = FAMILIES.get(trait.get("type", NORMAL))
+    return "" if family is None else family.name_link(bool(trait.get("log")))
 
 
 def underlying_words(traits: Mapping[str, dict]) -> str:
     """'the liability or log rate behind it, or its logarithm': of which records the sum is not; '' if of all it is."""
     scales = dict.fromkeys(link_name(trait) for trait in traits.values())
-    hidden = " or ".join(scale for scale in scales if scale in ("liability", "log rate"))
+    hidden = " or ".join(scale for scale in scales if scale not in ("", "log"))
     return ", or ".join(
         [*([f"the {hidden} behind it"] if hidden else []), *(["its logarithm"] if "log" in scales else [])]
     )
@@ -277,10 +275,15 @@ def structure_clause(structure: str | dict | None) -> str:
     return (f", {words}" if words else "") + (", equal variances" if keys.get("variances") == "equal" else "")
 
 
+def _has_unit_residual(trait: dict) -> bool:
+    family = FAMILIES.get(trait.get("type", NORMAL))
+    return family is not None and family.has_unit_residual
+
+
 def _residual_treated(analysis: dict, estimated: bool = False) -> str:
     """Describe the treatment of R: as of any matrix, but residual variances of liabilities of categories are 1."""
     traits, variances = analysis["traits"], analysis.get("variances", {})
-    unit = [name for name, trait in traits.items() if trait.get("type") in CATEGORICAL_TYPES]
+    unit = [name for name, trait in traits.items() if _has_unit_residual(trait)]
     settings = variances.get("residual") or {}
     by = settings.get("by")
     if settings.get("known"):

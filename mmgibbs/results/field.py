@@ -220,7 +220,7 @@ def _as_frame(
 def has_residuals(prepared: Prepared, trait: int) -> bool:
     """Records of the trait are normal, and no SNP effects add to them."""
     design = prepared.design
-    return all(of.trait != trait for of in (*design.responses, *design.markers))
+    return trait not in {r.trait for r in design.responses} | {m.trait for m in design.markers}
 
 
 def variogram_frame(field: pl.DataFrame) -> pl.DataFrame:

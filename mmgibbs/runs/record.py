@@ -16,7 +16,6 @@ import numpy as np
 from mmgibbs.equations.nonzeros import count_nonzeros
 from mmgibbs.equations.partition import partition
 from mmgibbs.models.labels import state_labels
-from mmgibbs.models.response import Categories, Count, Interval, Response
 from mmgibbs.results.relationships import described
 
 if TYPE_CHECKING:
@@ -99,7 +98,8 @@ def scales(design: Design, parameters: NamedParameters) -> dict[str, dict[str, s
     out = {}
     for t, trait in enumerate(design.traits):
         named = {name.partition("[")[0] for name in parameters.draws if _is_of_trait(name, trait)}
-        known = words_of_scales(responses.get(t))
+        response = responses.get(t)
+        known = {"h2": "the trait's own"} if response is None else response.describe_scales()
         out[trait] = {name: words for name, words in known.items() if name in named}
     return {trait: of for trait, of in out.items() if of}
 
@@ -107,23 +107,6 @@ def scales(design: Design, parameters: NamedParameters) -> dict[str, dict[str, s
 def _is_of_trait(name: str, trait: str) -> bool:
     inside = name.partition("[")[2].removesuffix("]")
     return inside == trait or inside.startswith((f"{trait}:", f"{trait}|"))
-
-
-def words_of_scales(response: Response | None) -> dict[str, str]:
-    """h2, h2_observed and incidence -> their scale."""
-    match response:
-        case Categories(labels=(_, positive)):
-            observed, of = "the 1/0 record", f"share of '{positive}' among unrelated animals"
-        case Categories():
-            observed = "the 1/0 record of each category; without a category, the score itself"
-            of = "share of the category among unrelated animals"
-        case Count():
-            return {"h2": "liability, a log rate", "h2_observed": "the count at the exposures of the records"}
-        case Interval():
-            return {"h2": "the trait's own, behind the bounds"}
-        case _:
-            return {"h2": "the trait's own"}
-    return {"h2": "liability, with a residual variance of 1", "h2_observed": observed, "incidence": of}
 
 
 def described_markers(design: Design) -> list[dict]:

@@ -46,7 +46,6 @@ from mmgibbs.engines.device_sweep import (
     scale_moved_name,
     scale_step_name,
 )
-from mmgibbs.models.response import Categories, Count
 from mmgibbs.posterior.draw_names import RESIDUAL, matrix_name, threshold_name
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.covariances import CovarianceMatrices, is_independent
@@ -77,15 +76,14 @@ class LiabilityStep:
         self.model, self.response, self.engine, self.matrices, self.key = model, response, engine, matrices, key
         r = model.design.responses[response]
         self.trait, self.burn_in = r.trait, burn_in
-        self.over_relaxed = collapsed and not isinstance(r, Count)
-        self.unit = isinstance(r, Categories)
+        self.over_relaxed = collapsed and r.is_truncated
+        self.unit = r.has_unit_residual
         # with SNP effects, which a change of scale would have to move too, it is left out
         self.scaled = not collapsed and self.unit and all(m.trait != self.trait for m in model.design.markers)
-        self.cuts = r.start_of_cuts() if isinstance(r, Categories) else np.array([-np.inf, np.inf])
-        self.n_gaps = len(self.cuts) - 3 if self.unit else 0  # of t_2 ... t_{K-1}
+        self.cuts, self.n_gaps = r.start_of_cuts(), r.n_free_thresholds  # gaps of t_2 ... t_{K-1}
         self.log_step = np.zeros(1)
-        if self.n_gaps and isinstance(r, Categories):
-            counts = np.bincount(r.category[r.category >= 0], minlength=len(r.labels))
+        if self.n_gaps:
+            counts = np.array([*r.tally().values()])
             self.step = 2.4 / np.sqrt(self.n_gaps * np.minimum(counts[1:-1], counts[2:]))
         self.n_records = int(model.design.patterns[:, self.trait][model.design.pattern].sum())
         self.name = threshold_name(self.trait)

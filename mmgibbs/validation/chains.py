@@ -22,7 +22,7 @@ from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ConfigError, DataError, option_name
 from mmgibbs.models.design import Design
-from mmgibbs.models.response import Categories, Response
+from mmgibbs.models.families import Response
 from mmgibbs.models.terms import Effect, Levels, Term
 from mmgibbs.pedigree.tables import quoted
 from mmgibbs.posterior.fitted import fitted
@@ -79,15 +79,13 @@ def refuse_training(prepared: Prepared, masked: np.ndarray, what: str) -> None:
         )
     for response in training.responses:
         trait = training.traits[response.trait]
-        if isinstance(response, Categories):
-            counts = np.bincount(response.category[response.category >= 0], minlength=len(response.labels))
-            empty = [label for label, n in zip(response.labels, counts, strict=True) if n == 0]
-            if empty:
-                raise DataError(
-                    f"validate: {what} has every record of '{empty[0]}' of trait '{trait}'; "
-                    f"needed records of every category in the others: fewer {option_name('folds')}, or another "
-                    f"{option_name('by')}"
-                )
+        empty = [label for label, n in response.tally().items() if n == 0] if response.labels else []
+        if empty:
+            raise DataError(
+                f"validate: {what} has every record of '{empty[0]}' of trait '{trait}'; "
+                f"needed records of every category in the others: fewer {option_name('folds')}, or another "
+                f"{option_name('by')}"
+            )
         for i, term in enumerate(training.terms):
             levels = _find_one_sided(training, response, term)
             if levels.size:

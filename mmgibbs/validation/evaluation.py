@@ -217,7 +217,7 @@ def _fix_variances(analysis: Analysis) -> Analysis:
         for name, term in analysis.model.random.items()
     }
     analysis = analysis.model_copy(update={"model": analysis.model.model_copy(update={"random": random})})
-    if any(trait.type != "normal" for trait in analysis.traits) or analysis.model.markers:
+    if any(not trait.is_normal for trait in analysis.traits) or analysis.model.markers:
         return analysis.model_copy(update={"variances": analysis.variances.model_copy(update={"mode": "fixed"})})
     blup = {"method": "blup", "tolerance": TOLERANCES["blup"], "pev_limit": 0}
     return analysis.model_copy(update={"sampler": analysis.sampler.model_copy(update=blup)})

@@ -13,7 +13,6 @@ import yaml
 from mmgibbs.config import Analysis
 from mmgibbs.config.complete_variances import implied_variances
 from mmgibbs.config.effects import component_names
-from mmgibbs.config.types_of_traits import UNIT_RESIDUAL
 from mmgibbs.config.variances import Variance
 from mmgibbs.errors import ConfigError, nearest, option, option_name
 
@@ -226,7 +225,7 @@ def starts_text(analysis: Analysis, names: Sequence[str]) -> str:
     for name in names:
         spec: Variance = analysis.variances.residual if name == RESIDUAL else analysis.variances.terms[name]
         labels = component_names(analysis.traits if name == RESIDUAL else analysis.model.random[name])
-        known = [i for i, t in enumerate(analysis.traits) if t.type in UNIT_RESIDUAL and name == RESIDUAL]
+        known = [i for i, t in enumerate(analysis.traits) if t.has_unit_residual and name == RESIDUAL]
         rows = f"  # rows and columns: {', '.join(labels)}" if len(labels) > 1 else ""
         lines.append(f"  {yaml.safe_dump(name, allow_unicode=True, width=1000).partition(chr(10))[0]}:{rows}")
         lines.append(f"    start: {_start(len(labels), not spec.structure.kind_class.has_covariances, known)}")

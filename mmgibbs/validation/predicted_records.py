@@ -24,13 +24,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln, ndtr
 
 from mmgibbs.build.assemble import Assembled
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.models.design import Design
+from mmgibbs.models.families import Response
 from mmgibbs.models.residual import stack_classes
-from mmgibbs.models.response import Categories, Count, Interval, Response
 from mmgibbs.pedigree.tables import counted, quoted
 from mmgibbs.posterior.draw_names import RESIDUAL, threshold_name
 from mmgibbs.posterior.fitted import fitted
@@ -157,9 +156,6 @@ def note_noise(predicted: Predicted, trait: str) -> list[str]:
     ]
 
 
-NODES = 24  # of Gauss-Hermite quadrature over the residual of a count
-
-
 @dataclass(frozen=True)
 class FoldPredictions:
     """Predictions of one trait in one fold."""
@@ -259,34 +255,22 @@ def _missing_statistic_reason(response: Response, name: str) -> str:
     """A fold has no such statistic."""
     if name == "dispersion":
         return "the predictions do not vary"
-    match response:
-        case Categories():
-            return "all tested records are of one category"
-        case Count():
-            return "the tested records, or their predictions, do not vary"
-        case Interval():
-            return "no two tested records are known to differ"
+    return response.alike
 
 
 def _observed(response: Response) -> np.ndarray:
-    match response:
-        case Categories():
-            return response.category.astype(float)
-        case Count():
-            return response.count
-        case Interval():
-            return np.where(response.lower == response.upper, response.lower, np.nan)
+    lower, upper = response.bounds()
+    return np.where(lower == upper, lower, np.nan)
 
 
 def _statistics(response: Response, predictions: FoldPredictions) -> kfold.Statistics:
-    kept = response.keep(predictions.records)
-    match kept:
-        case Categories():
-            return kfold.score_categories(predictions.probabilities, kept.category.astype(int))
-        case Count():
-            return kfold.score_counts(predictions.probabilities[:, 0], predictions.mean, kept.count)
-        case Interval():
-            return kfold.score_intervals(predictions.mean, kept.lower, kept.upper)
+    """Score probabilities and means, or where the family predicts liabilities alone, their order."""
+    kept, p = response.keep(predictions.records), predictions.probabilities
+    if kept.labels:
+        return kfold.score_categories(p, kept.values().astype(int))
+    if kept.criterion:
+        return kfold.score_counts(p[:, 0], predictions.mean, kept.values())
+    return kfold.score_intervals(predictions.mean, *kept.bounds())
 
 
 class Predictions:
@@ -305,51 +289,10 @@ class Predictions:
     def add(self, draw: Draw) -> None:
         eta = linear_predictor(self.rows, draw.theta, draw.genomic, self.trait)
         V = stack_classes(draw.parameters[RESIDUAL])[:, self.trait, self.trait][self.classes]
-        new = self._predict_draw(eta, V, draw.parameters)
+        new = self.response.predict(eta, V, draw.parameters.get(threshold_name(self.trait), np.empty(0)))
         self.sums = list(new) if not self.n else [a + b for a, b in zip(self.sums, new, strict=True)]
         self.n += 1
-
-    def _predict_draw(
-        self, eta: np.ndarray, V: np.ndarray, drawn: dict[str, np.ndarray]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """(probabilities, mean) in one draw."""
-        match self.response:
-            case Categories():
-                free = drawn.get(threshold_name(self.trait), np.empty(0))
-                p = probabilities_of_categories(eta, V, np.concatenate([[0.0], free]))
-                return p, p @ np.arange(p.shape[1])
-            case Count():
-                exposure = self.response.exposure
-                p = probability_of_count(self.response.count, np.log(exposure) + eta, V)
-                return p[:, None], exposure * np.exp(eta + 0.5 * V)
-            case Interval():
-                return np.empty((eta.size, 0)), eta
 
     def found(self) -> FoldPredictions:
         probabilities, mean = (s / self.n for s in self.sums)
         return FoldPredictions(self.records, probabilities, mean, self.not_predicted, self.unknown, self.unfinished)
-
-
-def probabilities_of_categories(eta: np.ndarray, V: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """(n, K) given eta and V (n,) and thresholds (K - 1,)."""
-    below = ndtr((thresholds - eta[:, None]) / np.sqrt(V)[:, None])
-    edges = np.zeros((len(eta), 1)), np.ones((len(eta), 1))
-    return np.diff(np.hstack([edges[0], below, edges[1]]))
-
-
-def probability_of_count(count: np.ndarray, eta: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """(n,) integral of Poisson(count; exp(eta + e)) over e ~ N(0, V), by Gauss-Hermite quadrature about the mode.
-
-    The mode of the integrand in e solves y - exp(eta + e) = e / V; there the nodes are as wide as the integrand.
-    """
-    e = np.zeros(len(eta))
-    for _ in range(50):
-        rate = np.exp(np.minimum(eta + e, 50.0))
-        step = (count - rate - e / V) / (rate + 1 / V)
-        e += np.clip(step, -2.0, 2.0)
-    width = 1 / np.sqrt(np.exp(np.minimum(eta + e, 50.0)) + 1 / V)
-    x, w = np.polynomial.hermite_e.hermegauss(NODES)
-    at = e[:, None] + width[:, None] * x
-    rate = np.exp(np.minimum(eta[:, None] + at, 50.0))
-    log_p = count[:, None] * (eta[:, None] + at) - rate - gammaln(count + 1)[:, None] - 0.5 * at**2 / V[:, None]
-    return (w * np.exp(log_p + 0.5 * x**2)).sum(1) * width / np.sqrt(2 * np.pi * V)

@@ -32,7 +32,6 @@ from mmgibbs.data.fixed import INTERCEPT
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.models.design import Design
 from mmgibbs.models.labels import parameter_labels
-from mmgibbs.models.response import Categories, Count
 from mmgibbs.pedigree.tables import agreeing, counted
 from mmgibbs.report.html_tables import listed
 from mmgibbs.report.notebook import text_as_html
@@ -274,12 +273,12 @@ def scored_predictions(
     who = (records.animal.gather(scored.records), records.phenotypes.rows[scored.records])
     response = next(r for r in design.responses if r.trait == scored.trait)
     trait, columns = design.traits[scored.trait], []
-    if isinstance(response, Categories):
+    if response.labels:
         first = 1 if len(response.labels) == 2 else 0
         for k, label in list(enumerate(response.labels))[first:]:
             columns.append((f"P({label})", scored.probabilities[:, k], (scored.observed == k).astype(float)))
     else:
-        what = "expected count" if isinstance(response, Count) else "liability"
+        what = "expected count" if response.criterion else "liability"
         columns.append((what, scored.mean, scored.observed))
     of = lambda effect: kfold.Predictor(scored.trait, kfold.EVERY_EFFECT_AND_FIXED, effect, None)
     return [predictions_frame("kfold", of(what), trait, names, *who, p, y) for what, p, y in columns]

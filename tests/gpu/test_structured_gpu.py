@@ -13,7 +13,7 @@ from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.errors import ModelError
 from mmgibbs.models.covariance import blocks_recorded_together
-from mmgibbs.models.response import Categories
+from mmgibbs.models.families import Categories
 from mmgibbs.posterior.moments import Moments
 from mmgibbs.sampler.chain import sample_chain
 from mmgibbs.sampler.schedule import Schedule

@@ -30,8 +30,8 @@ from mmgibbs.equations.structured import structured_equations
 from mmgibbs.models import priors
 from mmgibbs.models.covariance import CovarianceModel, diagonal_blocks, full_block
 from mmgibbs.models.design import Design
+from mmgibbs.models.families import Categories, Count, Interval
 from mmgibbs.models.residual import ResidualModel, fold_classes
-from mmgibbs.models.response import Categories, Count, Interval
 from mmgibbs.regressions.arrays.base import Host
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData

@@ -19,9 +19,9 @@ from mmgibbs.engines.hybrid.engine import HybridEngine
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
+from mmgibbs.models.families import Categories
 from mmgibbs.models.priors import HalfT
 from mmgibbs.models.residual import ResidualModel
-from mmgibbs.models.response import Categories
 from mmgibbs.sampler.chain import Chain
 from mmgibbs.sampler.interweave import terms_to_interweave
 from mmgibbs.sampler.mixed_model import MixedModel

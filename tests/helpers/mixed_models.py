@@ -8,9 +8,9 @@ from reference import models
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import StructuredEquations, structured_equations
 from mmgibbs.models.covariance import CovarianceModel, blocks_recorded_together, full_block
+from mmgibbs.models.families import Categories, Count, Interval
 from mmgibbs.models.relationships.identity import Identity
 from mmgibbs.models.residual import ResidualModel, fold_classes
-from mmgibbs.models.response import Categories, Count, Interval
 from mmgibbs.sampler.mixed_model import MixedModel
 
 

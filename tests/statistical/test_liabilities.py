@@ -18,7 +18,7 @@ from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.models.covariance import CovarianceModel, full_block
-from mmgibbs.models.response import Categories
+from mmgibbs.models.families import Categories
 from mmgibbs.sampler import liabilities
 from mmgibbs.sampler.covariances import starting_matrices
 from mmgibbs.sampler.mixed_model import MixedModel

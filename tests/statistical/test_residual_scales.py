@@ -18,9 +18,9 @@ from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.models.covariance import CovarianceModel, full_block
+from mmgibbs.models.families import Categories
 from mmgibbs.models.relationships.identity import Identity
 from mmgibbs.models.residual import ResidualModel, fold_classes
-from mmgibbs.models.response import Categories
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.residual_scales import log_prior_ratio, scaled
 from mmgibbs.sampler.schedule import Schedule

@@ -57,7 +57,7 @@ CHOLESKY, CHOLESKY_LIBRARIES = (
 )  # could be used alone
 SAMPLER_SEES = {"mmgibbs.engines.base", "mmgibbs.engines.device_sweep"}
 REGRESSIONS_SEE = {"mmgibbs.sampler.loop", "mmgibbs.sampler.schedule"}
-REPORT_SEES = {"mmgibbs.models.structures", "mmgibbs.models.structures.base", "mmgibbs.models.engine_kinds"}
+REPORT_SEES = {f"mmgibbs.models.{name}" for name in ("structures", "structures.base", "engine_kinds", "families")}
 CONFIG_SEES = {f"mmgibbs.models.{name}" for name in ("labels", "gpu_rules", "marker_priors")} | REPORT_SEES
 CONFIG_SEES |= {"mmgibbs.genotypes.formats"}
 CORE = ("errors machine models draws genotypes equations likelihood engines sampler posterior reml regressions").split()

@@ -14,14 +14,12 @@ from mmgibbs.draft.formula.columns import Columns, advise_column, write_name
 from mmgibbs.draft.formula.grammar import Factor, Group, ParsedFormula, Term, describe_term, problem, write_level
 from mmgibbs.draft.formula.related import RELATIONSHIPS, has_role
 from mmgibbs.errors import ConfigError, nearest
+from mmgibbs.models.families import FAMILIES, NORMAL, Binary
 from mmgibbs.pedigree.tables import quoted
 
-TYPES = {
-    "normal": "normal", "gaussian": "normal",
-    "binary": "binary", "bernoulli": "binary", "binomial": "binary", "probit": "binary",
-    "ordinal": "ordinal", "cumulative": "ordinal", "threshold": "ordinal",
-    "count": "count", "poisson": "count",
-}  # fmt: skip
+TYPES = {NORMAL: NORMAL, "gaussian": NORMAL} | {
+    name: kind for kind, family in FAMILIES.items() for name in family.formula_names
+}
 CLASS_CALLS = ("factor", "C", "as.factor", "as.character")
 MAX_DEGREE = 20
 
@@ -112,17 +110,19 @@ class _Builder:
                 self.refuse(f"the trait {column} stands twice before '~'")
             traits[name] = ({"column": column} if name != column else {}) | keys
         types = self.read_family(family, list(traits))
+        with_exposure = {kind for kind, of_kind in FAMILIES.items() if "exposure" in of_kind.keys}
         for name, keys in traits.items():
-            if types[name] != "normal" or "positive" in keys:
-                kind = "binary" if "positive" in keys and types[name] == "normal" else types[name]
-                if "positive" in keys and kind != "binary":
+            if types[name] != NORMAL or "positive" in keys:
+                kind = Binary.kind if "positive" in keys and types[name] == NORMAL else types[name]
+                takes_positive = "positive" in FAMILIES[kind].keys
+                if "positive" in keys and not takes_positive:
                     self.refuse(f"{name}[LEVEL] is a yes-or-no trait, which cannot be combined with the family {kind}")
                 traits[name] = {"type": kind} | keys
-                if kind == "binary" and "positive" not in keys:
+                if takes_positive and "positive" not in keys:
                     traits[name] |= self.choose_positive(keys.get("column", name))
-            if types[name] == "count" and self.exposure is not None:
+            if types[name] in with_exposure and self.exposure is not None:
                 traits[name]["exposure"] = self.exposure
-        if self.exposure is not None and "count" not in types.values():
+        if self.exposure is not None and not with_exposure.intersection(types.values()):
             self.refuse(f"offset(log({self.exposure})) is the exposure of a count; expected family='poisson'")
         return traits
 
@@ -171,7 +171,7 @@ class _Builder:
                 raise ConfigError(f"family: there is no trait '{name}'; {nearest(name, traits, 'the traits are')}")
             if not isinstance(value, str) or value.lower() not in TYPES:
                 raise ConfigError(f"family: expected {', '.join(TYPES)}, got {value!r} (of trait {name})")
-        return {name: TYPES[by_trait.get(name, "normal").lower()] for name in traits}
+        return {name: TYPES[by_trait.get(name, NORMAL).lower()] for name in traits}
 
     # ------------------------------------------------------------------------------------------ fixed
 

@@ -17,7 +17,7 @@ from mmgibbs.engines.coloured_gpu.sizes import count_blocks, count_strands
 from mmgibbs.engines.coloured_gpu.source import kernel
 from mmgibbs.engines.liabilities import conditional_residuals
 from mmgibbs.machine.device import Argument, DeviceArray, make_struct
-from mmgibbs.models.response import Categories, Interval, Response
+from mmgibbs.models.families import Response
 
 N_SUMS = 2  # of a pass, at most
 SCALED_COLUMN_BYTES = 24  # of struct ScaledColumn
@@ -30,11 +30,12 @@ class ResidentResponse:
     def __init__(self, engine: DeviceState, response: Response):
         self.engine: DeviceState = weakref.proxy(engine)  # which keeps this object
         self.queue = engine.queue
-        self.trait, self.is_categories = response.trait, isinstance(response, Categories)
+        self.trait, self.is_categories = response.trait, bool(response.labels)
         n_patterns, T = engine.equations.design.patterns.shape
-        n_cuts = len(response.labels) + 1 if isinstance(response, Categories) else 1
-        self._records = [self.queue.upload(np.ascontiguousarray(a)) for a in self._list_columns(response).values()]
-        columns = dict(zip(self._list_columns(response), map(self.queue.address, self._records), strict=True))
+        n_cuts = len(response.labels) + 1
+        ordered = response.keep(engine.equations.records.record.astype(np.int64))  # as the sweep has them
+        columns = {name: a.astype(np.int16) if a.dtype.kind == "i" else a for name, a in ordered.columns().items()}
+        self._records = {name: self.queue.upload(np.ascontiguousarray(a)) for name, a in columns.items()}
         self._cuts = self.queue.empty((2, n_cuts), np.float64)  # those in force, and those proposed
         self._conditional = self.queue.empty(n_patterns * (T + 1), np.float64)  # B, then s
         self._scale = self.queue.empty(1, np.float64)
@@ -42,7 +43,7 @@ class ResidentResponse:
         names = ("category", "lower", "upper", "count", "exposure")
         B, cuts = self.queue.address(self._conditional), self.queue.address(self._cuts)
         self.struct = make_struct(
-            **{name: columns.get(name, 0) for name in names},
+            **{name: self.queue.address(self._records[name]) if name in columns else 0 for name in names},
             cuts=cuts,
             proposed=cuts + 8 * n_cuts,
             B=B,
@@ -53,15 +54,6 @@ class ResidentResponse:
             T=np.int32(T),
         )
         self.strands = count_strands(engine.equations.design.n_records, N_SUMS)
-
-    def _list_columns(self, response: Response) -> dict[str, np.ndarray]:
-        """List the columns of the records that restrict the liability, in sweep order."""
-        ordered = response.keep(self.engine.equations.records.record.astype(np.int64))
-        if isinstance(ordered, Categories):
-            return {"category": ordered.category.astype(np.int16)}
-        if isinstance(ordered, Interval):
-            return {"lower": ordered.lower, "upper": ordered.upper}
-        return {"count": ordered.count, "exposure": ordered.exposure}
 
     def take(self, cuts: np.ndarray, proposed: np.ndarray | None = None) -> None:
         """Bring over what the next pass depends on."""

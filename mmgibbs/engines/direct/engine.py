@@ -23,8 +23,8 @@ from mmgibbs.likelihood.liabilities import LiabilityLikelihood
 from mmgibbs.machine.memory import refuse_beyond_free
 from mmgibbs.models.covariance import full_block
 from mmgibbs.models.design import Design
+from mmgibbs.models.families import Response
 from mmgibbs.models.residual import stack_classes
-from mmgibbs.models.response import Categories, Response
 
 Joined = tuple[tuple[Blocks | None, ...], tuple[Blocks, ...]]  # components that may covary, of terms and of residuals
 
@@ -101,9 +101,9 @@ def _all_joined(design: Design) -> Joined:
 
 def power_of_scale(response: Response) -> float:
     """M of the density of the scale of the liabilities; 0 of records that set the scale."""
-    if not isinstance(response, Categories):
+    if not response.has_unit_residual:
         return 0.0
-    return float(np.count_nonzero(response.category >= 0) + len(response.labels) - 2)
+    return float(np.count_nonzero(response.one_sided_masks()[0]) + response.n_free_thresholds)
 
 
 def unsupported_liabilities(design: Design) -> str | None:

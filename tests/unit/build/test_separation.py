@@ -89,7 +89,7 @@ def test_a_covariate(y, separated):
 def brute_force(columns, fixed, kind, points=41):
     """Directions of a fine net, held against the constraints of each record."""
     design = prepared(columns, fixed, kind).design
-    lower, upper, K = separation.sides(design.responses[0])
+    lower, upper, K = design.responses[0].sides()
     flat = separation.flat_columns(design, 0)
     sides = separation._unique(design, flat, np.arange(len(lower)), lower, upper, K)
     net = np.linspace(-1, 1, points)
@@ -159,7 +159,7 @@ def test_forgotten_thresholds_are_noticed():
     """The mutant: with thresholds that stay where they are, the highest category does not move."""
     columns, fixed = line([1, 1, 1, 2, 2, 2, 3, 3]), {"x": {"kind": "covariate"}}
     design = prepared(columns, fixed, "ordinal").design
-    lower, upper, K = separation.sides(design.responses[0])
+    lower, upper, K = design.responses[0].sides()
     flat = separation.flat_columns(design, 0)
     right = separation._unique(design, flat, np.arange(8), lower, upper, K)
     wrong = Sides(right.Z, np.minimum(right.lower, -1), np.minimum(right.upper, -1), 0, right.count)

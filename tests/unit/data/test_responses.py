@@ -34,7 +34,7 @@ def design(trait, **changes):
 
 def test_ordinal_categories():
     (r,) = design(ORDINAL).responses
-    assert r.labels == ("easy", "assisted", "difficult") and r.unit_residual
+    assert r.labels == ("easy", "assisted", "difficult") and r.has_unit_residual
     np.testing.assert_array_equal(r.category, [0, 0, 1, 2, 0])  # the record without a score is left out
     cuts = r.start_of_cuts()
     assert cuts[1] == 0 and np.all(np.diff(cuts) > 0)

@@ -13,7 +13,7 @@ from mmgibbs.engines import liabilities
 from mmgibbs.engines.liabilities import Given, conditional_residuals
 from mmgibbs.equations.structured import Records
 from mmgibbs.models.design import inverse_by_pattern
-from mmgibbs.models.response import Categories, Interval
+from mmgibbs.models.families import Categories, Interval
 
 R = np.array([[1.0, 0.4, -0.3], [0.4, 2.0, 0.5], [-0.3, 0.5, 3.0]])
 PATTERNS = np.array([[True, True, True], [True, False, True], [False, True, True], [True, False, False]])

@@ -15,8 +15,8 @@ from reference import models
 from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
 from mmgibbs.engines.coloured_gpu.source import source
 from mmgibbs.engines.serial import SerialEngine
+from mmgibbs.models.families import Categories, Count, Interval
 from mmgibbs.models.priors import HalfT, UniformHeritability
-from mmgibbs.models.response import Categories, Count, Interval
 from mmgibbs.models.terms import Normal
 from mmgibbs.sampler.chain import Chain
 from mmgibbs.sampler.interweave import terms_to_interweave

@@ -8,8 +8,8 @@ from helpers.mixed_models import equations_of
 from reference import dense, models
 
 from mmgibbs.engines.direct.engine import MarginalEngine
+from mmgibbs.models.families import Categories, Interval
 from mmgibbs.models.relationships.identity import Identity
-from mmgibbs.models.response import Categories, Interval
 
 N, LEVELS = 30, 12
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mmgibbs.models.response import Categories, Interval
+from mmgibbs.models.families import Categories, Interval
 
 NAN, INF = np.nan, np.inf
 

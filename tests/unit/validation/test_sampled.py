@@ -14,7 +14,7 @@ from mmgibbs.data import rank
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ConfigError, DataError, DeviceError
 from mmgibbs.machine import memory
-from mmgibbs.models.response import Categories
+from mmgibbs.models.families import Categories
 from mmgibbs.posterior.fitted import fitted
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.validation import estimability, gibbs

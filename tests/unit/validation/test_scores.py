@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from mmgibbs.models.families.categories import compute_probabilities
+from mmgibbs.models.families.count import compute_probability
 from mmgibbs.validation import kfold
-from mmgibbs.validation.predicted_records import probabilities_of_categories, probability_of_count
 
 P2 = np.array([[0.7, 0.3], [0.2, 0.8], [0.5, 0.5]])
 P3 = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])
@@ -48,7 +49,7 @@ def test_ranks_and_regressions():
 
 
 def test_probabilities_of_categories():
-    p = probabilities_of_categories(np.array([0.4]), np.array([2.0]), np.array([0.0, 1.1]))
+    p = compute_probabilities(np.array([0.4]), np.array([2.0]), np.array([0.0, 1.1]))
     below = stats.norm.cdf(np.array([0.0, 1.1]), 0.4, np.sqrt(2.0))
     np.testing.assert_allclose(p[0], np.diff([0, *below, 1]))
 
@@ -59,5 +60,5 @@ def test_probability_of_a_count(y, eta, v):
     """Against a fine grid."""
     e = np.linspace(-14, 14, 400_001) * np.sqrt(v)
     exact = np.trapezoid(stats.poisson.pmf(y, np.exp(eta + e)) * stats.norm.pdf(e, 0, np.sqrt(v)), e)
-    found = probability_of_count(np.array([float(y)]), np.array([eta]), np.array([v]))[0]
+    found = compute_probability(np.array([float(y)]), np.array([eta]), np.array([v]))[0]
     assert found == pytest.approx(exact, rel=1e-3, abs=1e-30)
