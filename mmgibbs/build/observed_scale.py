@@ -115,7 +115,16 @@ def _response_scale(
         people = population(design, terms, response, chosen, diagonals)
         draws = observed_name(t, c), liability_name(t, c)
         scale = ObservedScale(
-            *draws, names, people, len(labels), scores, of(direct), of(animal_effect), own_markers, genomic
+            *draws,
+            names,
+            people,
+            type(response),
+            len(labels),
+            scores,
+            of(direct),
+            of(animal_effect),
+            own_markers,
+            genomic,
         )
         if animal_effect is not None and terms[animal_effect[0]].name in diagonals:
             mean = _diagonal(design, terms[animal_effect[0]].name, chosen, diagonals).mean()
@@ -192,19 +201,20 @@ def make_probabilities(
             f"{where}: found {reason} of {name}; needed an effect of the animal itself, or of its sire, "
             "that is the same at every record"
         )
-    labels, draws, markers = response.labels, (scale.liability, threshold_name(t)), scale.own_markers
+    of_trait = name, type(response), response.labels
+    draws, markers = (scale.liability, threshold_name(t)), scale.own_markers
     animals = prepared.markers[markers[0]].animals if markers else None
     if scale.own is None:
         n = 0 if animals is None else len(animals)
-        return Probabilities(name, labels, None, 0, n, *draws, markers, np.arange(n))
+        return Probabilities(*of_trait, None, 0, n, *draws, markers, np.arange(n))
     matrix, component = scale.own
     term = next(i for i, info in enumerate(design.terms) if matrix_name(i) == matrix)
     if any(prepared.markers[j].predicted for j in markers):
         total = make_total(t, terms, prepared)
         assert total is not None, "the animals' own effect is split into what SNPs explain and leave"
-        return Probabilities(name, labels, term, component, total.codes.size, *draws, markers, total=total)
+        return Probabilities(*of_trait, term, component, total.codes.size, *draws, markers, total=total)
     places = None if animals is None else lookup(prepared.levels[term].ids, animals).fill_null(-1).to_numpy()
-    return Probabilities(name, labels, term, component, design.terms[term].n_levels, *draws, markers, places)
+    return Probabilities(*of_trait, term, component, design.terms[term].n_levels, *draws, markers, places)
 
 
 def evenly(records: np.ndarray, most: int = MOST) -> np.ndarray:
@@ -372,11 +382,9 @@ def _predict_response(prepared: Prepared, response: Response) -> PredictedClasse
         draws=predicted_name(t),
         effect=effect,
         classes=classes,
-        labels=response.labels,
         records=records,
         of_class=level[records],
-        observed=response.values()[records],
-        exposure=response.exposures()[records],
+        response=response.keep(records),
     )
 
 

@@ -30,6 +30,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
+from mmgibbs.models.families import Response
+
 MOST = 10_000  # records that averages are taken over
 # What is kept of the liability in every draw: mean and variance of eta over the records (without exposure, on the
 # user's scale), mean of V, and mean of V where the own effect of an animal is given.
@@ -117,6 +119,7 @@ class ObservedScale:
     liability: str  # what the draws of OF_LIABILITY are called
     names: tuple[str, ...]  # (m,) of the parameters
     population: Population
+    family: type[Response]
     categories: int  # K; 0 for counts
     scores: tuple[float, ...] = ()  # (K,) of numbered categories, where there are more than two
     direct: tuple[str, int] | None = None  # matrix and component of the direct effect; None: no heritability
@@ -152,12 +155,6 @@ def category_moments(
     return below[1:] - below[:-1], density[:-1] - density[1:]
 
 
-def count_moments(eta: np.ndarray, V: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
-    """Compute mean and variance of the counts; eta with the log of the exposure."""
-    mean = float(np.exp(eta + 0.5 * V) @ weight)
-    return mean, float(np.exp(2 * eta + 2 * V) @ weight) - mean**2 + mean
-
-
 def heritability_of_categories(p: np.ndarray, psi: np.ndarray, direct: float) -> np.ndarray:
     """Compute the heritability of the indicator of each category, (K,)."""
     return psi**2 * direct / (p * (1 - p))
@@ -174,8 +171,8 @@ def observed_values(
     """Compute the values of `scale.names` in one draw, (m,). Of two categories the higher one is reported."""
     weight = scale.population.weight
     if not scale.categories:
-        mean, variance = count_moments(eta + scale.population.log_exposure, V, weight)
-        return np.array([mean**2 * direct / variance] if scale.heritable else [])
+        slope, variance = scale.family.find_moments(eta + scale.population.log_exposure, V, weight)
+        return np.array([slope**2 * direct / variance] if scale.heritable else [])
     p, psi = category_moments(eta, V, cuts, weight)
     first = 1 if scale.categories == 2 else 0
     values = [p[first:]]

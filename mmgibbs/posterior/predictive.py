@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mmgibbs.models.families import Response
+
 
 @dataclass(frozen=True)
 class PredictedClasses:
@@ -19,11 +21,19 @@ class PredictedClasses:
     draws: str  # what the draws (classes x columns,) are called
     effect: str  # '' where all records are one class
     classes: tuple[str, ...]
-    labels: tuple[str, ...]  # (K,) of the categories; none: counts, of which the mean is predicted
     records: np.ndarray  # (n,) int64 in model order
     of_class: np.ndarray  # (n,) int64
-    observed: np.ndarray  # (n,) category, or count
-    exposure: np.ndarray  # (n,) on the scale of the sampler; ones for categories
+    response: Response  # of these records
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Labels of the categories; of others, whose mean is predicted, none."""
+        return self.response.labels
+
+    @property
+    def observed(self) -> np.ndarray:
+        """The category of each record, or its value, (n,)."""
+        return self.response.values()
 
     @property
     def columns(self) -> int:
@@ -46,9 +56,4 @@ class PredictedClasses:
     def predicted(self, eta: np.ndarray, V: np.ndarray, cuts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw records anew and return their shares, (classes, columns); eta and V (n,), cuts (K + 1,)."""
         liability = eta + np.sqrt(V) * rng.standard_normal(eta.size)
-        if self.labels:
-            return self.shares(np.searchsorted(cuts[1:-1], liability))
-        return self.shares(rng.poisson(np.minimum(self.exposure * np.exp(liability), MOST_COUNTED)).astype(float))
-
-
-MOST_COUNTED = 1e9  # expected counts beyond are cut: a generator of counts knows no larger ones
+        return self.shares(self.response.simulate(liability, cuts, rng))

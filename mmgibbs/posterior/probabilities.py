@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
+from mmgibbs.models.families import Response
 from mmgibbs.posterior.moments import Moments, PooledMoments, pool
 from mmgibbs.posterior.totals import TotalValues
 from mmgibbs.posterior.tracked import HostTheta
@@ -29,6 +30,7 @@ class Probabilities:
     """Levels whose probabilities are followed, and the draws that these follow from."""
 
     trait: str
+    family: type[Response]
     labels: tuple[str, ...]  # (K,) of the categories, from low to high; none: counts
     term: int | None  # of the animals' own effect; None: of SNPs alone, the levels are the animals of a store
     component: int
@@ -58,7 +60,7 @@ class Probabilities:
         """
         mean, v = of_liability[4 if self.markers else 0], of_liability[3]
         if not self.labels:
-            return np.exp(mean + effects + 0.5 * v)[:, None]
+            return self.family.expect(mean + effects, v)[:, None]
         below = np.zeros((len(effects), len(self.labels) + 1))  # of each threshold, from -inf to inf
         below[:, -1] = 1.0
         for k, t in enumerate([0.0, *thresholds], 1):

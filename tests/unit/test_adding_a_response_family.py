@@ -49,8 +49,10 @@ SCRIPT = """
     ):
         with pytest.raises(mmgibbs.MmgibbsError, match=said):
             prepare(load_analysis(analysis("duration", column, **more)))
+    assert "Mean counts" not in make_report(["duration"]).read_text(encoding="utf-8")
     # a kernel of its own, in a file of its own, which no GPU has
     assert summary(run("also_count", "cases")) == summary(run("count", "cases"))
+    assert "Mean counts" in make_report(["also_count"]).read_text(encoding="utf-8")
     design = prepare(load_analysis(analysis("also_count", "cases"))).design
     said = [words for rule, words in find_gpu_refusals(Asked("gibbs", "structured", design))]
     assert said == ["traits.t.type: also_count"]
@@ -61,8 +63,7 @@ from mmgibbs.models.families.count import Count
 
 
 class AlsoCount(Count):
-    kind, criterion = "also_count", ""
-    kernel, is_on_gpu = "also_count:draw_also", False
+    kind, kernel, is_on_gpu = "also_count", "also_count:draw_also", False
 """
 KERNEL = """
 from mmgibbs.engines.liabilities import draw_log_rates

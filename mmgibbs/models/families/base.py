@@ -237,6 +237,27 @@ class Response(ABC):
         """
         return np.empty((eta.size, 0)), eta
 
+    # Of families with a `criterion` and without categories:
+
+    @classmethod
+    def expect(cls, eta: np.ndarray, V: np.ndarray | float) -> np.ndarray:
+        """(n,) expected records at an exposure of 1, where eta and V are mean and variance of liabilities."""
+        raise NotImplementedError(f"{cls.kind}: needed expect, as it has a criterion")
+
+    @classmethod
+    def find_moments(cls, eta: np.ndarray, V: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
+        """(slope, variance) of the records of a population: dE(y)/deta, and Var(y).
+
+        eta, V and weight (rows,); eta with the logarithm of the exposure.
+        """
+        raise NotImplementedError(f"{cls.kind}: needed find_moments, as it has a criterion")
+
+    # Of all with a `criterion`:
+
+    def simulate(self, liability: np.ndarray, cuts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """(n,) `values` of records drawn anew given their liabilities."""
+        raise NotImplementedError(f"{self.kind}: needed simulate, as it has a criterion")
+
 
 def list_values(values: Iterable[str]) -> str:
     """List values in a message, eight at most."""

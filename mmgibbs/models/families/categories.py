@@ -165,6 +165,9 @@ class Categories(Response):
         p = compute_probabilities(eta, V, np.concatenate([[0.0], thresholds]))
         return p, p @ np.arange(p.shape[1])
 
+    def simulate(self, liability: np.ndarray, cuts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return np.searchsorted(cuts[1:-1], liability)
+
 
 @dataclass(frozen=True)
 class Binary(Categories):

@@ -12,6 +12,7 @@ from mmgibbs.errors import DataError
 from mmgibbs.models.families.base import EffectiveDraws, Response, TraitTable
 from mmgibbs.pedigree.messages import format_number
 
+MOST_COUNTED = 1e9  # expected counts beyond are cut: a generator of counts knows no larger ones
 NODES = 24  # of Gauss-Hermite quadrature over the residual
 
 
@@ -79,7 +80,19 @@ class Count(Response):
     def predict(self, eta: np.ndarray, V: np.ndarray, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Probability of the count that was observed, and the expected one."""
         p = compute_probability(self.count, np.log(self.exposure) + eta, V)
-        return p[:, None], self.exposure * np.exp(eta + 0.5 * V)
+        return p[:, None], self.exposure * self.expect(eta, V)
+
+    @classmethod
+    def expect(cls, eta: np.ndarray, V: np.ndarray | float) -> np.ndarray:
+        return np.exp(eta + 0.5 * V)
+
+    @classmethod
+    def find_moments(cls, eta: np.ndarray, V: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
+        mean = float(np.exp(eta + 0.5 * V) @ weight)
+        return mean, float(np.exp(2 * eta + 2 * V) @ weight) - mean**2 + mean
+
+    def simulate(self, liability: np.ndarray, cuts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return rng.poisson(np.minimum(self.exposure * np.exp(liability), MOST_COUNTED)).astype(float)
 
 
 def read_exposure(table: TraitTable, values: np.ndarray) -> np.ndarray:

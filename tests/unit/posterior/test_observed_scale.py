@@ -5,6 +5,7 @@ import pytest
 from helpers.mutants import mutant
 from scipy import integrate, stats
 
+from mmgibbs.models.families import Categories, Count
 from mmgibbs.posterior import observed_scale as module
 
 ETA = np.array([-0.7, 0.1, 0.1, 1.3])  # of four records
@@ -61,7 +62,7 @@ def test_counts():
     mean = lambda a, e, v: np.exp(e + a + (v - direct) / 2)
     squares = lambda a, e, v: mean(a, e, v) + np.exp(2 * (e + a) + 2 * (v - direct))
     exact = by_integration(mean, squares, eta, v, direct)
-    found, variance = module.count_moments(eta, v, np.full(4, 0.25))
+    found, variance = Count.find_moments(eta, v, np.full(4, 0.25))
     np.testing.assert_allclose((found, found**2 * direct / variance), exact, rtol=1e-9)
 
 
@@ -75,7 +76,7 @@ def population(of=module, residual=1.0):
 def vignette(of=module):
     """QGglmm's ordinal example: mu 1.5, va .5, thresholds 0 and 2; its variance of 1 less is our V of 2."""
     people = population(of)
-    scale = of.ObservedScale("o", "l", ("",) * 6, people, 3, (), ("G.1", 0))
+    scale = of.ObservedScale("o", "l", ("",) * 6, people, Categories, 3, (), ("G.1", 0))
     eta = people.fixed_predictor([np.array([[1.5]])])
     V = people.variance({"G.1": np.array([[0.5]])}, np.array([1.5]))
     return of.observed_values(scale, eta, V, np.array([-np.inf, 0, 2, np.inf]), 0.5)

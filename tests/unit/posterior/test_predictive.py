@@ -5,6 +5,7 @@ import pytest
 from helpers.mutants import mutant
 from scipy import stats
 
+from mmgibbs.models.families import Categories, Count
 from mmgibbs.posterior import predictive
 
 ETA = np.array([-1.0, -0.2, 0.4, 1.5, 0.0])
@@ -16,9 +17,8 @@ CLASS = np.array([0, 0, 1, 1, 1])
 def classes(labels=("low", "middle", "high"), of=predictive):
     observed = np.array([0, 2, 1, 1, 0])
     exposure = np.array([1.0, 2.0, 0.5, 1.0, 1.0])
-    return of.PredictedClasses(
-        0, "predicted.0", "herd", ("a", "b"), labels, np.arange(5), CLASS, observed, exposure
-    )  # fmt: skip
+    response = Categories(0, labels, observed) if labels else Count(0, observed.astype(float), exposure)
+    return of.PredictedClasses(0, "predicted.0", "herd", ("a", "b"), np.arange(5), CLASS, response)
 
 
 def z_of(of, exact, n=4000):
@@ -44,7 +44,7 @@ def test_a_forgotten_residual_is_noticed():
 
 
 def test_counts():
-    rate = classes().exposure * np.exp(ETA + V / 2)
+    rate = classes(labels=()).response.exposure * np.exp(ETA + V / 2)
     exact = np.array([rate[c == CLASS].mean() for c in (0, 1)])[:, None]
     assert np.abs(z_of(classes(labels=()), exact)).max() < 4
 
