@@ -21,6 +21,7 @@ from mmgibbs.machine.memory import peak_bytes
 from mmgibbs.models.covariance import CovarianceModel, full_block
 from mmgibbs.models.design import Design
 from mmgibbs.models.markers import MarkerPriorSpec, Markers
+from mmgibbs.models.priors.inverse_wishart import InverseWishart
 from mmgibbs.models.residual import ResidualModel
 from mmgibbs.models.terms import Effect, Flat, Levels, Term
 from mmgibbs.sampler.markers.effects import MarkerEffects
@@ -78,7 +79,9 @@ def make_model(store: Store, y: np.ndarray, kind: str) -> MixedModel:
     intercept = Term("intercept", Levels((Effect("", np.zeros(n, np.int32), (0,)),), 1), Flat())
     pattern = np.zeros(n, np.int32), np.ones((1, 1), bool)
     design = Design(("y",), y[:, None], *pattern, np.ones(n), (intercept,), markers=(markers,))
-    residual = CovarianceModel(np.array([[1 - HERITABILITY]]), False, full_block(1), 5.0, np.array([[3.5]]))
+    residual = CovarianceModel(
+        np.array([[1 - HERITABILITY]]), False, full_block(1), InverseWishart(5.0, np.array([[3.5]]))
+    )
     return MixedModel(design, (None,), ResidualModel((residual,)))
 
 

@@ -26,8 +26,8 @@ SUBJECTS = {
                         "schema` gives your editor the same checks."),
     "mmgibbs/draft/formula/": ("Formulas", "[Models as formulas](../how-to/formulas.md) has the grammar."),
     "mmgibbs/draft/": ("`mmgibbs init`", "Give what it cannot guess as an option (`mmgibbs init --help`)."),
-    "mmgibbs/build/": ("The model and its data", "The data do not support the model as it is written: simplify it, fix "
-                       "a variance, or give it a proper prior."),
+    "mmgibbs/build/ mmgibbs/models/priors/": ("The model and its data", "The data do not support the model as it is "
+                                              "written: simplify it, fix a variance, or give it a proper prior."),
     "mmgibbs/regressions/": ("Regressions", "[Using a regression](../tutorials/using-a-regression.md) has the shapes "
                              "and options that they expect."),
     "mmgibbs/reml/ mmgibbs/likelihood/ mmgibbs/models/ mmgibbs/equations/ mmgibbs/posterior/ mmgibbs/sampler/ "

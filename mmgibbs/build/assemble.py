@@ -33,6 +33,8 @@ from mmgibbs.models.covariance import (
 from mmgibbs.models.design import Design
 from mmgibbs.models.labels import component_labels, correlation_label, state_labels
 from mmgibbs.models.markers import Markers
+from mmgibbs.models.priors import FLAT
+from mmgibbs.models.priors.base import CovariancePrior
 from mmgibbs.models.terms import Term
 from mmgibbs.posterior.draw_names import residual_correlation_name, threshold_name
 from mmgibbs.posterior.model_parts import (
@@ -80,11 +82,11 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
         labels = component_labels(term, design.traits)
         traits = [int(t) for t in term.component_trait]
         structure = make_structure(spec, term, labels, design, prepared.phenotypic_variance)
-        prior: dict = {"structure": structure}
+        prior: CovariancePrior = FLAT
         if structure is None:
             prior = make_prior(spec, term.name, labels, traits, design, prepared.phenotypic_variance)
         held = all_fixed and term.name not in implied
-        covariance = covariance_model(spec, start, blocks, held, term.name, labels, prior)
+        covariance = covariance_model(spec, start, blocks, held, term.name, labels, prior, structure)
         if covariance.flat and not covariance.fixed:
             notes += refuse_flat(term, labels, design)
         if sampled:

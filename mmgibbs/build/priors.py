@@ -11,16 +11,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mmgibbs.config.variances import HalfT as HalfTSection
-from mmgibbs.config.variances import Prior, UniformHeritability, Variance
+from mmgibbs.config.priors import PriorSection
+from mmgibbs.config.variances import Variance
 from mmgibbs.errors import ConfigError, ModelError
-from mmgibbs.models import priors
 from mmgibbs.models.covariance import CovarianceModel
 from mmgibbs.models.design import Design
+from mmgibbs.models.priors import FLAT
+from mmgibbs.models.priors.base import CovariancePrior, PriorContext
+from mmgibbs.models.structures.base import Structure
 from mmgibbs.models.terms import Term
 
 MOST_FLAT = 1.25  # times the mean square that a flat prior may add to before it is said
-WIDE = 1e3  # scale of a half-t by default, in phenotypic standard deviations, of traits whose scale the data know
 
 
 def unit_traits(design: Design) -> set[int]:
@@ -30,44 +31,23 @@ def unit_traits(design: Design) -> set[int]:
 
 def make_prior(
     spec: Variance, name: str, labels: Sequence[str], traits: Sequence[int], design: Design, phenotypic: np.ndarray
-) -> dict:
-    """df, scale and scale_prior of a CovarianceModel; traits: that of each component, phenotypic (T,): its variance."""
-    unit = [t in unit_traits(design) for t in traits]
-    given = spec.prior
-    where = f"variances.{name}.prior"
-    if isinstance(given, Prior):
-        return {"df": given.df, "scale": np.array(given.scale, float)}
-    if isinstance(given, UniformHeritability):
-        if unit != [True]:
-            raise ConfigError(
-                f"{where}.h2: found uniform for {', '.join(labels)}; it is for one component of a trait whose residual "
-                "variance is 1 (binary or ordinal); needed prior: {half_t: {}}"
-            )
-        return {"scale_prior": priors.UniformHeritability()}
-    if isinstance(given, HalfTSection):
-        return {"scale_prior": half_t_prior(given, name, labels, traits, design, phenotypic)}
-    return {}
+) -> CovariancePrior:
+    """The prior of a section of `variances`; traits: that of each component, phenotypic (T,): its variance."""
+    return FLAT if spec.prior is None else build_prior(spec.prior, name, labels, traits, design, phenotypic)
 
 
-def half_t_prior(
-    given: HalfTSection,
+def build_prior(
+    section: PriorSection,
     name: str,
     labels: Sequence[str],
     traits: Sequence[int],
     design: Design,
     phenotypic: np.ndarray,
-) -> priors.HalfT:
-    """nu, and the scale of each component."""
-    where, unit = f"variances.{name}.prior", [t in unit_traits(design) for t in traits]
-    A = np.where(unit, 1.0, WIDE * np.sqrt(phenotypic[list(traits)]))
-    if given.half_t.scale is not None:
-        if len(given.half_t.scale) not in (1, len(labels)):
-            raise ConfigError(
-                f"{where}.half_t.scale: found {len(given.half_t.scale)} numbers, needed one, or one for each of "
-                f"{', '.join(labels)}"
-            )
-        A = np.broadcast_to(np.array(given.half_t.scale), len(labels)).astype(float)
-    return priors.HalfT(given.half_t.df, A)
+) -> CovariancePrior:
+    """Build the prior of its section: see `make_prior`."""
+    unit = np.array([t in unit_traits(design) for t in traits])
+    context = PriorContext(f"variances.{name}.prior", labels, unit, np.sqrt(phenotypic[list(traits)]))
+    return section.kind_class.build(section, context)
 
 
 def refuse_flat(term: Term, labels: Sequence[str], design: Design) -> list[str]:
@@ -119,9 +99,10 @@ def covariance_model(
     all_fixed: bool,
     name: str,
     labels: Sequence[str],
-    prior: dict,
+    prior: CovariancePrior,
+    structure: Structure | None = None,
 ) -> CovarianceModel:
-    """The matrix of a section of `variances`, its start from the data where it has none; prior: that of make_prior."""
+    """The matrix of a section of `variances`, its start from the data where it has none."""
     fixed = all_fixed or spec.fixed
     if spec.start is None and fixed:
         raise ConfigError(f"variances.{name}: found no start, needed the variance at which it is fixed")
@@ -135,10 +116,4 @@ def covariance_model(
     within = np.zeros(start.shape, bool)
     for block in blocks:
         within[np.ix_(block, block)] = True
-    return CovarianceModel(
-        start=np.where(within, start, 0.0),
-        fixed=fixed,
-        blocks=blocks,
-        name=name,
-        **prior,
-    )
+    return CovarianceModel(np.where(within, start, 0.0), fixed, blocks, prior, name, structure=structure)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from mmgibbs.build.priors import half_t_prior
-from mmgibbs.config.variances import HalfT, HalfTScale, Variance
+from mmgibbs.build.priors import build_prior
+from mmgibbs.config.priors import read_prior
+from mmgibbs.config.variances import Variance
 from mmgibbs.models.covariance import CovarianceModel, diagonal_blocks
 from mmgibbs.models.design import Design
-from mmgibbs.models.priors import HalfT as HalfTPrior
+from mmgibbs.models.priors import PROPER
+from mmgibbs.models.priors.half_t import HalfT
 from mmgibbs.models.structures.base import Structure, StructureContext
 from mmgibbs.models.terms import Term
 
@@ -23,8 +26,8 @@ def make_structure(
     section = spec.structure
     if not section.is_structured:
         return None
-    given = spec.prior if isinstance(spec.prior, HalfT) else HalfT(half_t=HalfTScale())
-    prior = half_t_prior(given, term.name, labels, list(term.component_trait), design, phenotypic)
+    given = read_prior(PROPER) if spec.prior is None else spec.prior
+    prior: Any = build_prior(given, term.name, labels, list(term.component_trait), design, phenotypic)
     matrix = np.array(spec.start, float) if spec.fixed and spec.start is not None else None
     sd = np.sqrt(phenotypic[term.component_trait])
     return section.kind_class.build(section, StructureContext(term, design, sd, prior.A, prior.nu, matrix))
@@ -36,7 +39,5 @@ def variances_alone(covariance: CovarianceModel | None) -> CovarianceModel | Non
     if covariance is None or covariance.structure is None:
         return covariance
     structure = covariance.structure
-    prior = HalfTPrior(structure.nu, structure.sd_scale)
-    return replace(
-        covariance, blocks=diagonal_blocks(len(covariance.start)), structure=None, df=None, scale_prior=prior
-    )
+    prior = HalfT(structure.nu, structure.sd_scale)
+    return replace(covariance, blocks=diagonal_blocks(len(covariance.start)), structure=None, prior=prior)

@@ -14,7 +14,7 @@ from mmgibbs.config.load import load_config
 from mmgibbs.config.sampling import Output, Sampler
 from mmgibbs.config.tables import Data, Groups, PedigreeColumns
 from mmgibbs.config.traits import Trait
-from mmgibbs.config.variances import Prior, Variance, Variances
+from mmgibbs.config.variances import Variance, Variances
 
 __all__ = [
     "Analysis",
@@ -29,7 +29,6 @@ __all__ = [
     "Model",
     "Output",
     "PedigreeColumns",
-    "Prior",
     "Quality",
     "Random",
     "RandomEffect",

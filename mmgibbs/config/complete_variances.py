@@ -21,8 +21,9 @@ from mmgibbs.config.types_of_traits import (
     with_proper_classes,
     with_unit_start,
 )
-from mmgibbs.config.variances import Prior, ResidualClass, ResidualVariance, UniformHeritability, Variance, Variances
+from mmgibbs.config.variances import ResidualClass, ResidualVariance, Variance, Variances
 from mmgibbs.errors import nearest
+from mmgibbs.models.priors import KINDS
 
 AnyVariance = TypeVar("AnyVariance", bound=Variance)
 
@@ -77,11 +78,12 @@ def complete_variances(
             problems.add((*place, *key), message)
         if start is not None:
             start = check_matrix(start, labels, variance.structure.kind, True, (*place, "start"), problems)
-        if isinstance(prior, Prior):
-            scale = check_matrix(
-                prior.scale, labels, variance.structure.kind, False, (*place, "prior", "scale"), problems
+        if prior is not None:
+            prior = prior.with_matrices(
+                lambda key, matrix: check_matrix(
+                    matrix, labels, variance.structure.kind, False, (*place, "prior", key), problems
+                )
             )
-            prior = prior.model_copy(update={"scale": scale})
         return variance.model_copy(update={"start": start, "prior": prior, "fixed": fixed})
 
     terms = {
@@ -202,11 +204,12 @@ def structure_problems(
             f"expected no prior for structure: {section.kind}, whose loadings are normal about 0; needed "
             "structure.loading_sd, their standard deviation",
         )
-    elif section.is_structured and isinstance(variance.prior, (Prior, UniformHeritability)):
-        given = "df and scale" if isinstance(variance.prior, Prior) else "h2"
+    elif section.is_structured and variance.prior is not None and not variance.prior.kind_class.suits_structures:
+        expected = " or ".join(kind.key for kind in KINDS if kind.suits_structures)
         yield (
             ("prior",),
-            f"expected half_t for structure: {section.kind}, whose standard deviations have it, got {given}",
+            f"expected {expected} for structure: {section.kind}, whose standard deviations have it, got "
+            f"{' and '.join(variance.prior.fields_by_key())}",
         )
 
 

@@ -8,11 +8,14 @@ import numpy as np
 
 from mmgibbs.config.decisions import FORMS_ON_RECORDS, TYPES_ON_RECORDS
 from mmgibbs.config.effects import Fixed, Model, Random
+from mmgibbs.config.fields import plain
 from mmgibbs.config.messages import Problems
+from mmgibbs.config.priors import list_short_forms, read_prior
 from mmgibbs.config.text import spelled
-from mmgibbs.config.variances import HalfT, ResidualVariance, UniformHeritability, Variance
+from mmgibbs.config.variances import ResidualVariance, Variance
 from mmgibbs.errors import describe_unknown_trait
 from mmgibbs.models.families import FAMILIES, NORMAL
+from mmgibbs.models.priors import PROPER, PROPER_OF_ONE
 
 if TYPE_CHECKING:
     from mmgibbs.config.analysis import Analysis
@@ -116,8 +119,8 @@ def with_default_scale_prior(analysis: Analysis, random: Random, variance: Varia
     has_loadings = variance.structure.kind_class.is_singular  # and no standard deviations
     if has_loadings or "prior" in variance.model_fields_set or not unit.intersection(traits):
         return variance
-    prior = UniformHeritability(h2="uniform") if len(traits) == 1 else HalfT.model_validate({"half_t": {"df": 2}})
-    return variance.model_copy(update={"prior": prior})
+    prior = PROPER_OF_ONE if len(traits) == 1 else PROPER
+    return variance.model_copy(update={"prior": read_prior(prior)})
 
 
 def with_unit_start(analysis: Analysis, residual: ResidualVariance) -> ResidualVariance:
@@ -135,7 +138,7 @@ def with_proper_classes(analysis: Analysis, residual: ResidualVariance) -> Resid
     unit = any(t.has_unit_residual for t in analysis.traits)
     if residual.by is None or not unit or "prior" in residual.model_fields_set:
         return residual
-    return residual.model_copy(update={"prior": HalfT.model_validate({"half_t": {"df": 2}})})
+    return residual.model_copy(update={"prior": read_prior(PROPER)})
 
 
 def check_unit_residuals(analysis: Analysis, residual: ResidualVariance, problems: Problems) -> None:
@@ -147,10 +150,12 @@ def check_unit_residuals(analysis: Analysis, residual: ResidualVariance, problem
         (("variances", "residual"), residual.prior),
         *((("variances", "residual", "classes", name), c.prior) for name, c in residual.classes.items()),
     ]:
-        if isinstance(prior, UniformHeritability):
+        if prior is not None and not prior.kind_class.suits_residuals:
+            key = prior.kind_class.key
             problems.add(
-                (*place, "prior", "h2"),
-                "found uniform, which is a prior of random effects; needed flat, {df, scale} or {half_t: {}}",
+                (*place, "prior", key),
+                f"found {plain(getattr(prior, key))}, which is a prior of random effects; needed "
+                f"{list_short_forms(of_residuals=True)}",
             )
     if residual.by is not None:
         return

@@ -6,11 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag
 
 from mmgibbs.config.fields import (
-    NUMBER,
-    AlsoTakes,
     Boolean,
     ByName,
     Cell,
@@ -18,72 +16,19 @@ from mmgibbs.config.fields import (
     Column,
     FilePath,
     Matrix,
-    Positive,
-    Repeated,
     Schema,
     Section,
     Some,
     TermName,
     is_path_or_list,
 )
-from mmgibbs.config.messages import Expected, Problems, keys_by_kind
+from mmgibbs.config.messages import Problems, keys_by_kind
+from mmgibbs.config.priors import FORMS, AnyPriorOrFlat
 from mmgibbs.config.relationships import AnyRelationship
 from mmgibbs.config.structures import WITH_FEWER_PARAMETERS, Structure
 
 _ROWS = {"type": "array", "items": {"type": "number"}, "minItems": 1}
 _MATRIX = ({"type": "number"}, {"type": "array", "items": _ROWS, "minItems": 1})
-
-
-class Prior(Section):
-    """IW(df, scale) of a covariance matrix; of a single variance the scaled inverse chi-square scale / chi2(df)."""
-
-    df: Annotated[float, Field(gt=-1e12, lt=1e12), NUMBER, Expected("a number below 1e12")]
-    """Degrees of freedom of the inverse Wishart prior."""
-
-    scale: Matrix
-    """Its scale: a matrix, or a number for a single variance."""
-
-
-class UniformHeritability(Section):
-    """s / (s + 1) uniform on (0, 1), s the variance of one component of a trait whose residual variance is 1."""
-
-    h2: Choice[Literal["uniform"]]
-    """uniform: the share of the variance, that of this component over its sum with the residual variance, is uniform on
-    (0, 1) on the liability scale. If no other effect is random and this one is genetic, it is the heritability."""
-
-
-class HalfTScale(Section):
-    """Half-t of each standard deviation: df, and its scale for every component (default: wide)."""
-
-    df: Annotated[float, Field(gt=0, lt=1e6), NUMBER, Expected("a number above 0")] = 2.0
-    """Degrees of freedom of the half-t priors; 2 makes correlations uniform."""
-
-    scale: Annotated[Repeated[Positive], Expected("numbers above 0")] | None = None
-    """Scale of the standard deviation of each component. Default: 1 for traits with a residual variance of 1 (binary,
-    ordinal), 1,000 phenotypic standard deviations for others."""
-
-
-class HalfT(Section):
-    """Half-t priors of the standard deviations, uniform correlations for df 2 (Huang & Wand 2013)."""
-
-    half_t: HalfTScale
-    """Half-t priors of the standard deviations: {df, scale}."""
-
-
-def _kind_of_prior(value: object) -> str:
-    keys = value if isinstance(value, dict) else {}
-    return next((key for key in ("h2", "half_t") if key in keys), "df")
-
-
-def _nothing_for_flat(value: object) -> object:
-    return None if value == "flat" else value
-
-
-AnyPrior = Annotated[
-    Annotated[Prior, Tag("df")] | Annotated[UniformHeritability, Tag("h2")] | Annotated[HalfT, Tag("half_t")],
-    Discriminator(_kind_of_prior),
-]
-AnyPriorOrFlat = Annotated[AnyPrior | None, BeforeValidator(_nothing_for_flat), AlsoTakes(({"const": "flat"},))]
 
 
 class Variance(Section):
@@ -98,10 +43,10 @@ class Variance(Section):
     fixed: Boolean = False
     """Fix the matrix at its starting value."""
 
-    # None: flat, df = -(k+1) and scale = 0; on traits in categories, where the file says nothing, see build/priors.py
-    prior: AnyPriorOrFlat = None
-    """flat, {df, scale} (inverse Wishart), {h2: uniform} or {half_t: {df, scale}}. Default: flat; proper for traits in
-    categories."""
+    # None: flat; on traits in categories, where the file says nothing, see build/priors.py
+    prior: Annotated[AnyPriorOrFlat, Field(description=f"{FORMS}. Default: flat; proper for traits in categories.")] = (
+        None
+    )
 
     structure: Annotated[
         Structure,

@@ -2,22 +2,25 @@
 
     G | .  ~ IW(nu + q, S + Theta' K^-1 Theta)              R | .  ~ IW(nu + n, S + sum_r w_r e_r e_r')
 
-IW(nu, S) has density proportional to |G|^(-(nu+k+1)/2) exp(-tr(S G^-1)/2) and mean S/(nu-k-1). The flat prior is nu =
--(k+1), S = 0. The sums of squares and products come from an engine, missing residuals augmented (engines/augment.py).
-Where components may not covary (`structure: diagonal`, traits never recorded together) each block of the matrix has an
-IW of its own.
+IW(nu, S) has density proportional to |G|^(-(nu+k+1)/2) exp(-tr(S G^-1)/2) and mean S/(nu-k-1). Priors are in
+models/priors; some of them are such given auxiliary variables. The sums of squares and products come from an engine,
+missing residuals augmented (engines/augment.py). Where components may not covary (`structure: diagonal`, traits never
+recorded together) each block of the matrix has an IW of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from mmgibbs.errors import ModelError
-from mmgibbs.models.priors import ScalePrior
+from mmgibbs.models.priors import FLAT
+from mmgibbs.models.priors.base import CovariancePrior
+from mmgibbs.models.priors.inverse_wishart import InverseWishart
+from mmgibbs.models.priors.log_density import block_sizes
 from mmgibbs.models.structures.base import Structure
 
 
@@ -28,46 +31,37 @@ class CovarianceModel:
     start: np.ndarray  # (k, k)
     fixed: bool
     blocks: tuple[tuple[int, ...], ...]  # a partition of 0 ... k - 1
-    df: float | None = None  # nu; None: flat, -(k_b + 1) in each block
-    scale: np.ndarray | None = None  # S (k, k)
+    prior: CovariancePrior = FLAT
     name: str = ""  # of its term, or 'residual', for messages
-    df_beyond_size: bool = False  # nu is df plus the size of each block, as given by a scale prior
     unit: tuple[int, ...] = ()  # components whose variance is 1 by convention: traits in categories
-    scale_prior: ScalePrior | None = None  # in place of df and scale
-    structure: Structure | None = None  # G is a function of fewer parameters, which have priors of their own
+    structure: Structure | None = None  # G is a function of fewer parameters, which have priors in place of `prior`
 
     @cached_property
     def size_of_block(self) -> np.ndarray:
         """Size of the block that each component is in, (k,)."""
-        size = np.zeros(len(self.start), int)
-        for block in self.blocks:
-            size[list(block)] = len(block)
-        return size
+        return block_sizes(self.blocks)
 
-    def given(self, a: np.ndarray) -> CovarianceModel:
-        """The model given the auxiliary variables of its scale prior: an inverse Wishart."""
-        if self.scale_prior is None:
+    def given(self, a: np.ndarray | None = None) -> CovarianceModel:
+        """The model given the auxiliary variables of its prior, or their starts: an inverse Wishart."""
+        mixture = self.prior.mixture
+        if mixture is None:
             return self
-        df, scale = self.scale_prior.inverse_wishart(a)
-        return CovarianceModel(self.start, self.fixed, self.blocks, df, scale, self.name, True, self.unit)
+        df, scale = mixture.inverse_wishart(mixture.start() if a is None else a)
+        return replace(self, prior=InverseWishart(df, scale, df_beyond_size=True))
 
     @property
     def flat(self) -> bool:
-        return self.df is None and self.scale_prior is None and self.structure is None
+        return self.prior.is_flat and self.structure is None
 
-    def prior(self, block: tuple[int, ...]) -> tuple[float, np.ndarray]:
+    def inverse_wishart(self, block: tuple[int, ...]) -> tuple[float, np.ndarray]:
         """nu and S of one block."""
-        k = len(block)
-        if self.df is None:
-            return -(k + 1.0), np.zeros((k, k))
-        nu = float(self.df) + (k if self.df_beyond_size else 0)
-        assert self.scale is not None, "it comes with df"
-        return nu, self.scale if k == len(self.start) else np.asarray(self.scale)[np.ix_(block, block)]
+        S = self.prior.scale_matrix(len(self.start))
+        return self.prior.degrees(len(block)), S if len(block) == len(S) else S[np.ix_(block, block)]
 
     @cached_property
-    def block_priors(self) -> tuple[tuple[float, np.ndarray], ...]:
+    def inverse_wisharts(self) -> tuple[tuple[float, np.ndarray], ...]:
         """nu and S of each block."""
-        return tuple(self.prior(block) for block in self.blocks)
+        return tuple(self.inverse_wishart(block) for block in self.blocks)
 
 
 def count_elements(matrices: Iterable[CovarianceModel]) -> int:
@@ -102,11 +96,11 @@ def check_posterior_exists(
     `n` counts levels or records.
     """
     notes: list[str] = []
-    if model.fixed or model.scale_prior is not None or model.structure is not None:  # which is proper
+    if model.fixed or model.prior.is_proper or model.structure is not None:  # whose priors are proper
         return notes
     for block in model.blocks:
         k, count = len(block), n if isinstance(n, int) else n[block]
-        nu, _ = model.prior(block)
+        nu, _ = model.inverse_wishart(block)
         problem = (
             f"prior df {nu:g} plus {count} {what if count != 1 else what[:-1]} gives {nu + count:g} degrees of freedom"
         )

@@ -6,10 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from mmgibbs.data.levels import natural
 from mmgibbs.models.families import FAMILIES, NORMAL
+from mmgibbs.models.priors import FLAT, PROPER, find_prior
 from mmgibbs.models.structures import STRUCTURES
 from mmgibbs.report.html_tables import Column, Table, counted, counts, listed
 from mmgibbs.results.relationships import describe_relationships
@@ -263,7 +262,7 @@ def _treated(variances: dict, name: str, estimated: bool = False) -> str:
         return "estimated by REML" + structure_clause(settings.get("structure"))
     structure, prior = settings.get("structure"), settings.get("prior")
     if isinstance(structure, dict) and prior in (None, "flat"):
-        prior = {"half_t": {"df": 2}}
+        prior = dict(PROPER)
     return f"sampled, {prior_words(prior)}{structure_clause(structure)}"
 
 
@@ -312,24 +311,5 @@ def fixed_prior_words(prior: dict | str, traits: Sequence[str]) -> str:
 
 
 def prior_words(prior: dict | str | None) -> str:
-    """Describe the prior of a covariance matrix: flat, {df, scale}, {h2: uniform} or {half_t: {df, scale}}."""
-    if not isinstance(prior, dict):
-        return "flat prior"
-    if "h2" in prior:
-        return f"share of the variance (its own plus the residual's) {prior['h2']} on (0, 1)"
-    if "half_t" in prior:
-        half_t = prior["half_t"]
-        return f"half-t prior of standard deviations with {_degrees(half_t['df'], half_t.get('scale'))}"
-    return f"inverse-Wishart prior with {_degrees(prior['df'], prior.get('scale'))}"
-
-
-def _degrees(df: float, scale: Any) -> str:
-    """'4 degrees of freedom and scale 0.8'; of a matrix its diagonal, of standard deviations one for each."""
-    said = f"{df:g} degrees of freedom"
-    values = np.asarray([] if scale is None else scale, float)
-    if not values.size:
-        return said
-    numbers = [f"{v:g}" for v in (np.diag(values) if values.ndim == 2 else values.ravel())]
-    if len(numbers) == 1:
-        return f"{said} and scale {numbers[0]}"
-    return f"{said} and {'a diagonal of the scale of' if values.ndim == 2 else 'scales'} {listed(numbers)}"
+    """Describe the prior of a covariance matrix: flat, or its section."""
+    return find_prior(prior).describe(prior) if isinstance(prior, dict) else FLAT.describe({})

@@ -5,13 +5,18 @@ The file may come from someone else, or from an earlier version, which has fewer
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, Union, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
+from mmgibbs.models.priors import KINDS
+from mmgibbs.models.priors.keys import list_keys
+
 Number = int | float
+_Numbers = Number | list[Number] | list[list[Number]]
 Counts = dict[str, int]
 
 
@@ -152,17 +157,22 @@ class _Markers(_Section):
     variance: dict[str, Any] | None = None
 
 
-class _Degrees(_Section):
-    df: Number
-    scale: Number | list[Number] | list[list[Number]] | None = None
+def _prior_type(keys: type) -> Any:
+    """What a record may have for a section of these keys; those of several numbers may be missing."""
+    fields: dict[str, Any] = {}
+    for k in list_keys(keys):
+        if dataclasses.is_dataclass(k.type):
+            kind = _prior_type(k.type)  # type: ignore[arg-type]
+        else:
+            kind = str if get_origin(k.type) is Literal else Number if k.type is float else _Numbers
+        fields[k.name] = (kind | None, None) if k.is_optional or kind is _Numbers else (kind, ...)
+    return create_model(keys.__name__, __base__=_Section, **fields)
 
 
-class _HalfT(_Section):
-    half_t: _Degrees
-
-
-class _Share(_Section):
-    h2: str
+if TYPE_CHECKING:
+    _AnyPrior = Any
+else:
+    _AnyPrior = Union[(str, *(_prior_type(kind.keys) for kind in KINDS), None)]
 
 
 class _Structure(_Section):
@@ -175,7 +185,7 @@ class _Structure(_Section):
 class _Variance(_Section):
     fixed: bool = False
     structure: str | _Structure = "full"
-    prior: str | _Degrees | _HalfT | _Share | None = None
+    prior: _AnyPrior = None
     by: str | None = None
 
 

@@ -1,4 +1,4 @@
-"""The auxiliary variables of a scale prior (models/priors.py) given its covariance matrix."""
+"""The auxiliary variables of a prior (models/priors/mixture.py) given its covariance matrix."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class Auxiliaries:
     parameters: dict[str, Parameter] = {}
 
     def __init__(self, of: MatrixUnderScalePrior, matrices: CovarianceMatrices, key: tuple[int, int]):
-        assert of.covariance.scale_prior is not None
+        assert of.covariance.prior.mixture is not None, "others have none"
         self.of, self.matrices, self.key = of, matrices, key
-        self.prior = of.covariance.scale_prior
+        self.mixture = of.covariance.prior.mixture
         self.site = stream(AUXILIARY, of.term)
-        matrices.take_auxiliaries(of.name, self.prior.start())
+        matrices.take_auxiliaries(of.name, self.mixture.start())
 
     def __call__(self, number: int) -> None:
         of_class = self.of.residual_class
         matrix = self.matrices[self.of.name] if of_class is None else self.matrices.R[of_class]
-        c = self.prior.conditional(matrix, self.of.covariance.size_of_block)
+        c = self.mixture.conditional(matrix, self.of.covariance.size_of_block)
         k = len(c.rate)
         first = 0 if of_class is None else of_class * k
         draws = np.array([gamma(shape, number, first + i, self.site, 0, *self.key) for i, shape in enumerate(c.shape)])

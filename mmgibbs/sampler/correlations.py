@@ -145,7 +145,7 @@ class _Density:
         if self.inverse is not None:
             return float(out - 0.5 * np.sum(self.inverse * S))
         for block in self.prior.blocks:
-            nu, scale = self.prior.prior(block)
+            nu, scale = self.prior.inverse_wishart(block)
             sign, log_determinant = np.linalg.slogdet(scale + S[np.ix_(block, block)])
             if not sign > 0:
                 return -np.inf

@@ -206,7 +206,9 @@ class ResidualCovariance:
         names = (
             [class_matrix_name(c) for c in range(len(self.residual.matrices))] if self.residual.classes else [RESIDUAL]
         )
-        given = tuple(map(self.matrices.prior, names, self.residual.matrices))
+        given = tuple(
+            self.matrices.prior(name, c).given() for name, c in zip(names, self.residual.matrices, strict=True)
+        )
         plan.residual = ResidualModel(given, self.residual.classes)
         plan.values[RESIDUAL] = (len(given), *given[0].start.shape)
 
@@ -247,14 +249,14 @@ def draw_covariance(
     """
     of_term = stream(VARIANCE, term)
     if len(model.blocks) == 1 and not model.unit:
-        nu, S = model.prior(model.blocks[0])
+        nu, S = model.inverse_wishart(model.blocks[0])
         now = NOTHING if current is None or is_independent(number) else np.ascontiguousarray(current)
         count = n[0] if isinstance(n, np.ndarray) else n
         rows = first + np.arange(len(products))
         out = inverse_wishart(nu + count, S + products, now, number, rows, of_term, key[0], key[1])
     else:
         out, counts = np.zeros_like(products), n if isinstance(n, np.ndarray) else [n] * len(model.blocks)
-        for block, (nu, S), count in zip(model.blocks, model.block_priors, counts, strict=True):
+        for block, (nu, S), count in zip(model.blocks, model.inverse_wisharts, counts, strict=True):
             index = np.ix_(block, block)
             W, site = S + products[index], (number, first + np.array(block), of_term)
             unit = tuple(i for i, c in enumerate(block) if c in model.unit)

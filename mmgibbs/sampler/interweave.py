@@ -28,7 +28,7 @@ from mmgibbs.draws.purpose import INTERWEAVE, stream
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky
 from mmgibbs.engines.base import Engine
 from mmgibbs.engines.device_sweep import DeviceVariances, ScaledTerm, VariancePlan, accepted_name
-from mmgibbs.models.covariance import CovarianceModel
+from mmgibbs.models.covariance import CovarianceModel, count_elements
 from mmgibbs.pedigree.kernels import kernel
 from mmgibbs.posterior.draw_names import matrix_name
 from mmgibbs.posterior.parameters import Parameter
@@ -57,7 +57,7 @@ def cholesky_prior(covariance: CovarianceModel) -> CholeskyPrior:
     k = len(covariance.start)
     S, exponents = np.zeros((k, k)), jacobian_exponents(covariance.blocks)
     for block in covariance.blocks:
-        nu, S[np.ix_(block, block)] = covariance.prior(block)
+        nu, S[np.ix_(block, block)] = covariance.inverse_wishart(block)
         exponents[list(block)] -= nu + len(block) + 1  # |G|^(-(nu + k + 1)/2), |G| = prod l_ii^2
     row, column = np.array(sorted((c, j) for b in covariance.blocks for c in b for j in b if j <= c), np.int64).T
     return CholeskyPrior(row.copy(), column.copy(), exponents, S)
@@ -84,9 +84,7 @@ class Interweaving:
     ):
         self.term, self.engine, self.matrices, self.key = term, engine, matrices, key
         self.covariance, self.name = model.covariance(term), matrix_name(term)
-        of_scale_prior = self.covariance.scale_prior
-        start = self.covariance if of_scale_prior is None else self.covariance.given(of_scale_prior.start())
-        self._prior = cholesky_prior(start)
+        self._prior = cholesky_prior(self.covariance.given())
         self.elements = self._prior.elements
         self.fact = f"interweaving_acceptance[{model.design.terms[term].name}]"
         self.can_launch = not model.design.terms[term].groups_fixed
@@ -95,9 +93,9 @@ class Interweaving:
     def prior(self) -> CholeskyPrior:
         """The prior at present: auxiliary variables move its S, which is diagonal."""
         given = self.matrices.prior(self.name, self.covariance)
-        if given is self.covariance or given.scale is None:
+        if given is self.covariance:
             return self._prior
-        return CholeskyPrior(self._prior.row, self._prior.column, self._prior.exponents, given.scale)
+        return self._prior._replace(S=given.prior.scale_matrix(len(given.start)))
 
     def __call__(self, number: int) -> dict[str, float]:
         G = self.matrices[self.name]
@@ -212,7 +210,7 @@ def reason_not_interweaved(model: MixedModel, i: int) -> str | None:
     if i in model.design.n_scores:
         return "its loadings are drawn given the records and the scores of its levels"
     structured = covariance.structure is not None
-    elements = len(covariance.start) if structured else len(cholesky_prior(covariance).elements)
+    elements = len(covariance.start) if structured else count_elements([covariance])
     if elements > MAX_NORMALS:
         return f"its covariance matrix has {elements} elements to propose at once, needed at most {MAX_NORMALS}"
     return None

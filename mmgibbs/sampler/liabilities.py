@@ -16,7 +16,7 @@
    and a term adds, for each of its components of the trait,
 
        G moves along (row and column times g)       its prior and the Jacobian: flat M += k + 1; a scale prior with its
-                                                    auxiliary variable as it says (models/priors.py)
+                                                    auxiliary variable as it says (models/priors)
        G stays, or a normal prior of precision P    M += equations in force,   a += P_tt S_tt,   b += P_to S_ot
        flat fixed effects                           M += equations in force
 
@@ -137,7 +137,7 @@ class LiabilityStep:
             and not covariance.fixed
             and not held
             and not term.groups_fixed
-            and (covariance.flat or covariance.scale_prior is not None)
+            and (covariance.flat or covariance.prior.mixture is not None)
         )
 
     def _draw_thresholds(self, number: int) -> float:
@@ -173,8 +173,8 @@ class LiabilityStep:
         for component in self.components[term]:
             G[component, :] *= g
             G[:, component] *= g
-            if covariance.scale_prior is not None:
-                moved = covariance.scale_prior.scaled(self.matrices.auxiliaries[name], component, g)
+            if covariance.prior.mixture is not None:
+                moved = covariance.prior.mixture.scaled(self.matrices.auxiliaries[name], component, g)
                 self.matrices.take_auxiliaries(name, moved)
         self.matrices[name] = G
 
@@ -206,12 +206,13 @@ class LiabilityStep:
     def _moving_prior(self, term: int) -> tuple[float, float]:
         """Return (M, a) of the prior of a matrix that moves along: p(G) and the Jacobian are g^M exp(-a g^2 / 2)."""
         (name, covariance), components = self.moving[term], self.components[term]
-        if covariance.scale_prior is None:  # flat in each block: nu = -(k + 1)
+        mixture = covariance.prior.mixture
+        if mixture is None:  # flat in each block: nu = -(k + 1)
             return float(np.sum(covariance.size_of_block[components] + 1)), 0.0
         auxiliaries = self.matrices.auxiliaries[name]
         M, a = 0.0, 0.0
         for component in components:
-            power, square = covariance.scale_prior.of_scale(auxiliaries, component)
+            power, square = mixture.of_scale(auxiliaries, component)
             M, a = M + power, a + square
         return M, a
 

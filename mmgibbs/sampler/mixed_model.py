@@ -89,7 +89,7 @@ class MixedModel:
         for i, c in enumerate(self.residual.matrices):
             name, number = (class_matrix_name(i), i) if self.residual.classes else (RESIDUAL, None)
             every.append(MatrixUnderScalePrior(name, len(self.covariances), c, number))
-        return [m for m in every if m.covariance.scale_prior is not None and not m.covariance.fixed]
+        return [m for m in every if m.covariance.prior.mixture is not None and not m.covariance.fixed]
 
     def term_index(self, name: str) -> int:
         return next(i for i, t in enumerate(self.design.terms) if t.name == name)

@@ -87,7 +87,7 @@ class ResidualScale:
 def log_prior_ratio(prior: CovarianceModel, R: np.ndarray, trait: int, log_s: float) -> float:
     """-nu log s - (tr(S R'^-1) - tr(S R^-1)) / 2, of the block (k, k) that the trait is in."""
     block = next(b for b in prior.blocks if trait in b)
-    nu, S = prior.prior(block)
+    nu, S = prior.inverse_wishart(block)
     now = R[np.ix_(block, block)]
     changed = np.linalg.inv(scaled(now, block.index(trait), np.exp(log_s))) - np.linalg.inv(now)
     return float(-nu * log_s - 0.5 * np.sum(S * changed))

@@ -138,8 +138,8 @@ class Wishart:
     def covariance(self):
         k = len(self.scale)
         blocks = diagonal_blocks(k) if self.diagonal else full_block(k)
-        return CovarianceModel(np.eye(k), self.unit == tuple(range(k)) and k == 1, blocks, self.df, self.scale,
-                               unit=self.unit)  # fmt: skip
+        is_fixed, prior = self.unit == tuple(range(k)) and k == 1, priors.InverseWishart(self.df, self.scale)
+        return CovarianceModel(np.eye(k), is_fixed, blocks, prior, unit=self.unit)
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class HalfT:
     @property
     def covariance(self):
         k = len(self.A)
-        return CovarianceModel(np.eye(k), False, full_block(k), scale_prior=priors.HalfT(self.nu, self.A))
+        return CovarianceModel(np.eye(k), False, full_block(k), prior=priors.HalfT(self.nu, self.A))
 
 
 class UniformHeritability:
@@ -178,7 +178,7 @@ class UniformHeritability:
         h2 = rng.uniform()
         return np.array([[h2 / (1 - h2)]])
 
-    covariance = CovarianceModel(np.eye(1), False, full_block(1), scale_prior=priors.UniformHeritability())
+    covariance = CovarianceModel(np.eye(1), False, full_block(1), prior=priors.UniformHeritability())
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def with_blocks_apart(model: MixedModel) -> MixedModel:
         mask = np.zeros(c.start.shape)
         for traits in APART:
             mask[np.ix_(traits, traits)] = 1.0
-        return replace(c, start=c.start * mask, blocks=APART, scale=c.scale * mask)
+        return replace(c, start=c.start * mask, blocks=APART, prior=replace(c.prior, scale=c.prior.scale * mask))
 
     return replace(model, residual=ResidualModel(tuple(map(block, model.residual.matrices)), model.residual.classes))
 
@@ -60,7 +60,7 @@ def residual_classes() -> MixedModel:
 
 def under_half_t(model: MixedModel) -> MixedModel:
     """Priors of standard deviations, which have auxiliary variables, of all matrices."""
-    half_t = lambda c: c and replace(c, df=None, scale=None, scale_prior=HalfT(2.0, np.sqrt(np.diag(c.start))))
+    half_t = lambda c: c and replace(c, prior=HalfT(2.0, np.sqrt(np.diag(c.start))))
     residual = ResidualModel(tuple(map(half_t, model.residual.matrices)), model.residual.classes)
     return replace(model, covariances=tuple(map(half_t, model.covariances)), residual=residual)
 

@@ -9,6 +9,7 @@ from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import StructuredEquations, structured_equations
 from mmgibbs.models.covariance import CovarianceModel, blocks_recorded_together, full_block
 from mmgibbs.models.families import Categories, Count, Interval
+from mmgibbs.models.priors import FLAT, InverseWishart
 from mmgibbs.models.relationships.identity import Identity
 from mmgibbs.models.residual import ResidualModel, fold_classes
 from mmgibbs.sampler.mixed_model import MixedModel
@@ -51,7 +52,7 @@ def sampled(design, G, R):
 
     def covariance(start, blocks):
         start = np.asarray(start, float)
-        return CovarianceModel(start, False, blocks, len(start) + 4.0, 3.0 * start)
+        return CovarianceModel(start, False, blocks, InverseWishart(len(start) + 4.0, 3.0 * start))
 
     own = [design.patterns[design.class_of_pattern == c] for c in range(max(1, len(design.residual_classes)))]
     each = R if np.ndim(R) == 3 else [R]
@@ -81,6 +82,7 @@ def one_trait(kind):
         case _:
             response = Count(0, rng.poisson(np.exp(liability)).astype(float), np.ones(n))
     unit = kind in ("binary", "ordinal")
-    residual = CovarianceModel(R, unit, full_block(1), *(() if unit else (9.0, 9.0 * R)), unit=(0,) if unit else ())
+    prior = FLAT if unit else InverseWishart(9.0, 9.0 * R)
+    residual = CovarianceModel(R, unit, full_block(1), prior, unit=(0,) if unit else ())
     design = replace(plain, y=response.start()[:, None], responses=(response,))
-    return MixedModel(design, (None, CovarianceModel(G, False, full_block(1), 6.0, 5.0 * G)), residual)
+    return MixedModel(design, (None, CovarianceModel(G, False, full_block(1), InverseWishart(6.0, 5.0 * G))), residual)

@@ -33,15 +33,14 @@ def mixed_model(design, G, R, priors: Mapping[int | str, tuple | None] | None = 
     fixed. saved: names of terms whose draws are kept.
     """
     from mmgibbs.models.covariance import CovarianceModel, blocks_recorded_together, full_block
+    from mmgibbs.models.priors import FLAT, InverseWishart
     from mmgibbs.sampler.mixed_model import MixedModel
 
     def covariance(name, start, blocks):
         if priors is None or name not in priors:
             return CovarianceModel(np.array(start, float), True, blocks)
-        df, scale = priors[name] or (None, None)
-        return CovarianceModel(
-            np.array(start, float), False, blocks, df, None if scale is None else np.array(scale, float)
-        )
+        prior = InverseWishart(priors[name][0], np.array(priors[name][1], float)) if priors[name] else FLAT
+        return CovarianceModel(np.array(start, float), False, blocks, prior)
 
     covariances = tuple(None if g is None else covariance(i, g, full_block(len(g))) for i, g in enumerate(G))
     residual = covariance("residual", R, blocks_recorded_together(design.patterns))

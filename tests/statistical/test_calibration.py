@@ -40,11 +40,10 @@ from mmgibbs.config.structures import Structure
 from mmgibbs.config.traits import Trait
 from mmgibbs.engines.direct import engine as direct
 from mmgibbs.engines.liabilities import Liabilities
-from mmgibbs.models import covariance
 from mmgibbs.models.marker_priors import MARKER_PRIORS
 from mmgibbs.models.markers import JointPriorSpec, MarkerPriorSpec
-from mmgibbs.models.priors import HalfT as HalfTPrior
-from mmgibbs.models.priors import UniformHeritability as UniformHeritabilityPrior
+from mmgibbs.models.priors.flat import Flat as FlatPrior
+from mmgibbs.models.priors.mixture import Mixture
 from mmgibbs.models.relationships import random_walk
 from mmgibbs.models.relationships import spline as splines
 from mmgibbs.models.relationships.ar1 import Field, FirstOrder, Lattice, TimeSeries
@@ -548,8 +547,8 @@ OF_ALL = (HierarchicalSliceSampler, "_draw_hyperparameters")
 MUTANTS = {  # name -> (module or class, function, right, wrong)
     "full": (covariances, "draw_covariance", "wishart(nu + count, S +", "wishart(count, S +"),
     "diagonal": (covariances, "draw_covariance", "wishart(nu + count, W, now", "wishart(count, W, now"),
-    "flat": (covariance.CovarianceModel, "prior", "return -(k + 1.0)", "return 2.0"),
-    "half_t": (HalfTPrior, "conditional", "0.5 * (self.nu + size)", "0.5 * (self.nu + size) + 1"),
+    "flat": (FlatPrior, "degrees", "return -(size + 1.0)", "return 2.0"),
+    "half_t": (Mixture, "conditional", "_conditional_shape(size)", "_conditional_shape(size) + 1"),
     "compound_symmetry": (Correlated, "log_prior", "self.sd_scale[", "0.1 * self.sd_scale["),
     "ar1": (BaseStructure, "log_likelihood", "-0.5 * (q *", "-0.5 * (0.3 * q *"),
     "antedependence": (Antedependence, "log_prior", "-0.5 * np.sum", "-8.0 * np.sum"),
@@ -569,7 +568,7 @@ MUTANTS = {  # name -> (module or class, function, right, wrong)
     "spline": (splines, "mean_variance", "return max(total, 0.0)", "return 0.1 * max(total, 0.0)"),
     "marginal": (Target, "evaluate", "return self.likelihood", "return 4 * self.likelihood"),
     "classes of residuals": (covariances.ResidualCovariance, "__call__", "n[c], number)", "n[0] + n[1], number)"),
-    "binary": (UniformHeritabilityPrior, "of_scale", "return 2.0,", "return -2.0,"),
+    "binary": (Mixture, "of_scale", "return 2 * self", "return -2 * self"),
     "binary, marginal": (direct, "power_of_scale", "np.count_nonzero(", "3 * np.count_nonzero("),
     "binary, classes of residuals": (Liabilities, "draw", "y, e, Rinv)", "y, e, 9 * Rinv)"),
     "ordinal": (liabilities.LiabilityStep, "_draw_thresholds", "+ moved.sum()", "+ 12 * moved.sum()"),

@@ -16,6 +16,7 @@ from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.models.covariance import CovarianceModel, full_block
+from mmgibbs.models.priors.inverse_wishart import InverseWishart
 from mmgibbs.sampler import covariances
 from mmgibbs.sampler.covariances import APART, draw_covariance
 
@@ -33,7 +34,7 @@ def scale_matrix(k):
 
 def inverse_wishart_draws(k, nu, S):
     """(N, k, k) through draw_covariance, prior df nu - 5 and 5 levels, so that prior and data meet as in a sweep."""
-    model = CovarianceModel(np.eye(k), False, full_block(k), nu - 5, 0.25 * S)
+    model = CovarianceModel(np.eye(k), False, full_block(k), InverseWishart(nu - 5, 0.25 * S))
     return np.array([draw_covariance(model, 0.75 * S, 5, number, 3, (9, 1)) for number in range(1, N + 1)])
 
 
@@ -134,7 +135,7 @@ def test_a_draw_of_before_that_rounding_hides_is_not_used():
 def test_no_value_holds_a_chain(sweep, monkeypatch):
     """A hundred times too small: over-relaxed draws alone would never leave it."""
     n, S = 1000, scale_matrix(2)
-    model = CovarianceModel(np.eye(2), False, full_block(2), 4.0, S / n)
+    model = CovarianceModel(np.eye(2), False, full_block(2), InverseWishart(4.0, S / n))
 
     def moved():
         matrix = far = S / (100 * n)

@@ -17,6 +17,7 @@ from mmgibbs.equations.partition import partition
 from mmgibbs.equations.scaling import Scaling
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.models.covariance import CovarianceModel, full_block
+from mmgibbs.models.priors import FLAT, InverseWishart
 from mmgibbs.models.relationships.identity import Identity
 from mmgibbs.models.terms import Effect
 from mmgibbs.sampler import interweave
@@ -80,9 +81,9 @@ def one_variance(case):
     """The model with R known, and the exact posterior mean of its one variance."""
     terms, G, R, rng, n = CASES[case]()
     design = models.with_records(rng, n, terms, [np.array(g) for g in G], R)
-    covariance = CovarianceModel(np.array(G[0]), False, full_block(1), DF, SCALE)
+    covariance = CovarianceModel(np.array(G[0]), False, full_block(1), InverseWishart(DF, SCALE))
     model = MixedModel(design, (covariance,), CovarianceModel(np.array(R), True, full_block(1)))
-    nu, S = covariance.prior((0,))
+    nu, S = covariance.inverse_wishart((0,))
     log_density = lambda t: (
         dense.log_marginal_likelihood(design, [[[np.exp(t)]]], R) + dense.log_inverse_wishart(np.exp(t), nu, S) + t
     )
@@ -130,9 +131,8 @@ def two_effects(flat=False, q=16, n=4):
     line = Effect("", np.repeat(np.arange(q, dtype=np.int32), n), (0, 1))
     G, R = np.array([[1.0, 0.4], [0.4, 0.8]]), np.eye(2)
     design = models.with_records(rng, q * n, [models.random_term("line", [line], Identity(q), q)], [G], R)
-    covariance = CovarianceModel(
-        G, False, full_block(2), *((None, None) if flat else (6.0, np.array([[3.0, 0.5], [0.5, 2.0]])))
-    )
+    prior = FLAT if flat else InverseWishart(6.0, np.array([[3.0, 0.5], [0.5, 2.0]]))
+    covariance = CovarianceModel(G, False, full_block(2), prior)
     return (
         MixedModel(design, (covariance,), CovarianceModel(R, True, full_block(2))),
         design.y.reshape(q, n, 2).mean(axis=1),
@@ -142,7 +142,7 @@ def two_effects(flat=False, q=16, n=4):
 
 def integrated(model, means, n, points=81):
     """Posterior mean of (g11, g12, g22) over log variances and the correlation."""
-    nu, S = model.covariances[0].prior((0, 1))
+    nu, S = model.covariances[0].inverse_wishart((0, 1))
     axis, correlation = np.linspace(-3.5, 4.0, points), np.linspace(-0.999, 0.999, points)
     a, b, rho = np.meshgrid(np.exp(axis), np.exp(axis), correlation, indexing="ij")
     c = rho * np.sqrt(a * b)

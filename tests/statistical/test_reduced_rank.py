@@ -21,6 +21,7 @@ from mmgibbs.equations.structured import structured_equations
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.likelihood.reduced_rank import ReducedRankLikelihood
 from mmgibbs.models.covariance import CovarianceModel, blocks_recorded_together, full_block
+from mmgibbs.models.priors.inverse_wishart import InverseWishart
 from mmgibbs.models.residual import stack_classes
 from mmgibbs.models.structures.reduced_rank import ReducedRank, factor_of_rank
 from mmgibbs.models.terms import Effect, Related
@@ -52,10 +53,12 @@ def sampled_model(example, term, rank):
             structure = ReducedRank(len(g), rank, np.sqrt(np.diag(g)))
             covariances.append(CovarianceModel(g, False, full_block(len(g)), structure=structure))
         else:
-            covariances.append(CovarianceModel(g, False, full_block(len(g)), df=len(g) + 4.0, scale=3.0 * g))
+            covariances.append(
+                CovarianceModel(g, False, full_block(len(g)), prior=InverseWishart(len(g) + 4.0, 3.0 * g))
+            )
     blocks = blocks_recorded_together(example.design.patterns)
     T = example.design.n_traits
-    residual = CovarianceModel(example.R, False, blocks, df=T + 4.0, scale=3.0 * np.asarray(example.R))
+    residual = CovarianceModel(example.R, False, blocks, prior=InverseWishart(T + 4.0, 3.0 * np.asarray(example.R)))
     return MixedModel(example.design, tuple(covariances), residual)
 
 

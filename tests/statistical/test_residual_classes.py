@@ -16,6 +16,7 @@ from scipy import special
 
 from mmgibbs.engines import augment
 from mmgibbs.models.covariance import CovarianceModel, full_block
+from mmgibbs.models.priors.inverse_wishart import InverseWishart
 from mmgibbs.models.relationships.identity import Identity
 from mmgibbs.models.residual import ResidualModel, fold_classes
 from mmgibbs.sampler.mixed_model import MixedModel
@@ -63,8 +64,8 @@ def functions(G, R):
 def successive(n, mutate=None, seed=83):
     """Draws of (G, R) from the chain that alternates a sweep given y with y given everything else."""
     rng, of = np.random.default_rng(seed), design()
-    residual = tuple(CovarianceModel(S / 9, False, full_block(2), DF, S) for S in SCALE_R)
-    genetic = CovarianceModel(SCALE_G / 9, False, full_block(2), DF, SCALE_G)
+    residual = tuple(CovarianceModel(S / 9, False, full_block(2), InverseWishart(DF, S)) for S in SCALE_R)
+    genetic = CovarianceModel(SCALE_G / 9, False, full_block(2), InverseWishart(DF, SCALE_G))
     model = MixedModel(of, (None, genetic), ResidualModel(residual, of.residual_classes))
     kept_G, kept_R = [], []
 

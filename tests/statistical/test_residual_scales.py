@@ -19,6 +19,7 @@ from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.models.covariance import CovarianceModel, full_block
 from mmgibbs.models.families import Categories
+from mmgibbs.models.priors.inverse_wishart import InverseWishart
 from mmgibbs.models.relationships.identity import Identity
 from mmgibbs.models.residual import ResidualModel, fold_classes
 from mmgibbs.sampler.mixed_model import MixedModel
@@ -88,10 +89,10 @@ def forward():
 def successive(n, spoil=lambda steps: None, seed=73, burn=200):
     """n draws of the functions from the chain that alternates a sweep given the data with new data given the rest."""
     rng, of = np.random.default_rng(seed), design()
-    genetic = CovarianceModel(SCALE_G / 10, False, full_block(2), DF, SCALE_G)
+    genetic = CovarianceModel(SCALE_G / 10, False, full_block(2), InverseWishart(DF, SCALE_G))
     residual = (
-        CovarianceModel(np.eye(2), False, full_block(2), DF, SCALE_R[0], unit=(1,)),
-        CovarianceModel(np.eye(2), False, full_block(2), DF, SCALE_R[1]),
+        CovarianceModel(np.eye(2), False, full_block(2), InverseWishart(DF, SCALE_R[0]), unit=(1,)),
+        CovarianceModel(np.eye(2), False, full_block(2), InverseWishart(DF, SCALE_R[1])),
     )
     model = MixedModel(of, (None, genetic), ResidualModel(residual, of.residual_classes))
     engine = SerialEngine(structured_equations(of, partition(of)))
@@ -177,7 +178,7 @@ def test_the_ratio_of_the_prior_against_its_density():
     """IW(nu, S) at D R D times the Jacobian s^(k+1), against the same at R."""
     R, s = np.array([[2.0, 0.3, 0.1], [0.3, 1.5, -0.4], [0.1, -0.4, 0.9]]), 1.3
     S = np.diag([5.0, 6.0, 7.0]) + 0.5
-    prior = CovarianceModel(R, False, full_block(3), 9.0, S)
+    prior = CovarianceModel(R, False, full_block(3), InverseWishart(9.0, S))
     moved = scaled(R, 1, s)
     expected = invwishart.logpdf(moved, 9, S) - invwishart.logpdf(R, 9, S) + 4 * np.log(s)
     assert log_prior_ratio(prior, R, 1, np.log(s)) == pytest.approx(expected, abs=1e-10)

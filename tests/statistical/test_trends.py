@@ -24,6 +24,7 @@ from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.models.covariance import CovarianceModel
+from mmgibbs.models.priors.inverse_wishart import InverseWishart
 from mmgibbs.models.relationships import ar1
 from mmgibbs.sampler import correlations
 from mmgibbs.sampler.covariances import CovarianceMatrices
@@ -56,7 +57,7 @@ def after_draws(name, step=correlations, module=ar1, seed=1):
     rng, relationship = np.random.default_rng(seed), MAKE[name](module)
     bounds, rhos, scales, sizes = relationship.parameter_bounds, [], [], []
     term = SimpleNamespace(relationship=relationship, name="trend", n_prior_levels=len(GAPS))
-    covariance = CovarianceModel(np.ones((1, 1)), False, ((0,),), DF, np.array([[SCALE]]))
+    covariance = CovarianceModel(np.ones((1, 1)), False, ((0,),), InverseWishart(DF, np.array([[SCALE]])))
     design = SimpleNamespace(terms=[term], markers=[])
     model = SimpleNamespace(design=design, covariance=lambda _: covariance)
     for replicate in range(REPLICATES):

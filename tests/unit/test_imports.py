@@ -58,7 +58,10 @@ CHOLESKY, CHOLESKY_LIBRARIES = (
 SAMPLER_SEES = {"mmgibbs.engines.base", "mmgibbs.engines.device_sweep"}
 REGRESSIONS_SEE = {"mmgibbs.sampler.loop", "mmgibbs.sampler.schedule"}
 REPORT_SEES = {f"mmgibbs.models.{name}" for name in ("structures", "structures.base", "engine_kinds", "families")}
-CONFIG_SEES = {f"mmgibbs.models.{name}" for name in ("labels", "gpu_rules", "marker_priors")} | REPORT_SEES
+REPORT_SEES |= {"mmgibbs.models.priors"}
+CONFIG_SEES = {
+    f"mmgibbs.models.{name}" for name in ("labels", "gpu_rules", "marker_priors", "priors.base", "priors.keys")
+} | REPORT_SEES
 CONFIG_SEES |= {"mmgibbs.genotypes.formats"}
 CORE = ("errors machine models draws genotypes equations likelihood engines sampler posterior reml regressions").split()
 INPUT_LIBRARIES = {"polars", "pydantic", "pydantic_core", "matplotlib", "jinja2"}
@@ -254,6 +257,7 @@ WITHOUT_INPUT_LIBRARIES = """
     from mmgibbs.sampler.mixed_model import MixedModel
     from mmgibbs.sampler.schedule import Schedule
     from mmgibbs.models.covariance import CovarianceModel
+    from mmgibbs.models.priors import InverseWishart
     from mmgibbs.pedigree.inbreeding import inbreeding
     from mmgibbs.pedigree.relationship import relatives
 
@@ -264,7 +268,8 @@ WITHOUT_INPUT_LIBRARIES = """
     animal = Term("animal", Levels((Effect("", np.arange(3, 8, dtype=np.int32), (0,)),), 8), Related(Pedigree(kin)))
     gain = np.array([[4.5], [2.9], [3.9], [3.5], [5.0]])
     design = Design(("gain",), gain, np.zeros(5, np.int32), np.ones((1, 1), bool), np.ones(5), (sex, animal))
-    variance = lambda start: CovarianceModel(np.array([[start]]), False, ((0,),), 5.0, np.array([[start]]))
+    prior = lambda start: InverseWishart(5.0, np.array([[start]]))
+    variance = lambda start: CovarianceModel(np.array([[start]]), False, ((0,),), prior(start))
     model = MixedModel(design, (None, variance(20.0)), variance(40.0))
     engine = SerialEngine(structured_equations(design, partition(design)))
     result = sample_chain(model, engine, Schedule(10, 50), (1, 0))

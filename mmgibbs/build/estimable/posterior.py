@@ -44,7 +44,7 @@ def find_improper_blocks(blocks: Sequence[Block]) -> list[int]:
     """Find the blocks whose prior does not bound large variances."""
     out = []
     for number, block in enumerate(blocks):
-        if block.model is None or block.unit or block.model.fixed or block.model.scale_prior is not None:
+        if block.model is None or block.unit or block.model.fixed or block.model.prior.is_proper:
             continue
         if _nu(block) <= block.size - 1:
             out.append(number)
@@ -94,7 +94,7 @@ def find_improper_at_zero(blocks: Sequence[Block]) -> list[int]:
     for i in find_improper_blocks(blocks):
         block = blocks[i]
         assert block.model is not None
-        nu, S = block.model.prior(block.components)
+        nu, S = block.model.inverse_wishart(block.components)
         rank = int(np.linalg.matrix_rank(S))
         if block.is_random_term and ((rank == 0 and nu >= 1 - block.size) or (0 < rank < block.size and nu >= 0)):
             out.append(i)
@@ -103,7 +103,7 @@ def find_improper_at_zero(blocks: Sequence[Block]) -> list[int]:
 
 def _nu(block: Block) -> float:
     assert block.model is not None
-    return block.model.prior(block.components)[0]
+    return block.model.inverse_wishart(block.components)[0]
 
 
 def _list_sets(blocks: Sequence[Block], improper: Sequence[int]) -> Iterator[dict[int, tuple[int, ...]]]:

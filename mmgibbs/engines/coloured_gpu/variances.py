@@ -35,7 +35,6 @@ from mmgibbs.engines.device_sweep import (
 from mmgibbs.machine.device import Argument, DeviceArray, make_struct
 from mmgibbs.machine.ring import Ring, count_slots
 from mmgibbs.models.covariance import CovarianceModel
-from mmgibbs.models.priors import HalfT
 from mmgibbs.models.residual import ClassBlocks
 
 COUNTER = count()
@@ -162,8 +161,8 @@ class ResidentVariances:
         return make_struct(
             now=now,
             inverse=inverse,
-            scale=self._hold(np.zeros((k, k)) if model.scale is None else np.asarray(model.scale, np.float64)),
-            degrees=self._hold(np.array([nu for nu, _ in model.block_priors]) + counts),
+            scale=self._hold(np.asarray(model.prior.scale_matrix(k), np.float64)),
+            degrees=self._hold(np.array([nu for nu, _ in model.inverse_wisharts]) + counts),
             members=self._hold(np.concatenate(model.blocks).astype(np.int32)),
             first=self._hold(first.astype(np.int32)),
             unit=self._hold(np.array([find_unit(block, model.unit) for block in model.blocks], np.int32)),
@@ -218,20 +217,23 @@ class ResidentVariances:
     def _make_auxiliaries(self, of: AuxiliaryVariables) -> np.ndarray:
         """struct Auxiliaries of kernels/variances.cu."""
         matrix = self._structs[of.matrix] if of.residual_class is None else self._residual_structs[of.residual_class]
-        prior, k = of.covariance.scale_prior, len(of.covariance.start)
-        is_half_t = isinstance(prior, HalfT)
+        mixture, k = of.covariance.prior.mixture, len(of.covariance.start)
+        assert mixture is not None, "others have no auxiliary variables"
         return make_struct(
             values=self._address_of_value(auxiliary_name(of.matrix)),
             scale=int(matrix["scale"][0]),
             now=int(matrix["now"][0]),
             inverse=int(matrix["inverse"][0]),
             sizes=self._hold(of.covariance.size_of_block.astype(np.float64)),
-            precisions=self._hold(1 / prior.A**2 if isinstance(prior, HalfT) else np.ones(k)),
-            nu=np.float64(prior.nu if isinstance(prior, HalfT) else 0.0),
+            precisions=self._hold(1 / mixture.unit),
+            nu=np.float64(mixture.nu),
+            factor=np.float64(mixture.factor),
+            shape_beyond=np.float64(mixture.shape_beyond),
             stream=np.uint32(stream(AUXILIARY, of.term)),
             first_row=np.uint32(0 if of.residual_class is None else of.residual_class * k),
             k=np.int32(k),
-            is_half_t=np.int32(is_half_t),
+            is_inverse=np.int32(mixture.is_inverse),
+            is_of_one=np.int32(mixture.is_of_one),
         )
 
     def _make_scaling(self, term: int) -> np.ndarray:
@@ -299,7 +301,7 @@ class ResidentVariances:
             sums=self.queue.address(self.engine.sum_buffers[1]),
             step=np.float64(scale.step),
             wanted=np.float64(scale.wanted_acceptance),
-            nu=np.float64(model.prior(block)[0]),
+            nu=np.float64(model.inverse_wishart(block)[0]),
             n_sums=np.uint32(count_blocks(self._responses[number].strands)),
             stream=np.uint32(stream(RESIDUAL_SCALE, of.response)),
             burn_in=np.uint32(self.plan.burn_in),

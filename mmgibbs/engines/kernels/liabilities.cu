@@ -294,8 +294,8 @@ __device__ inline double moving_square(const PriorTerm &term) {
     double square = 0.0;
     for (int i = 0; term.auxiliaries && i < term.k; ++i)
         if (term.is_of_trait[i]) {
-            const double value = term.auxiliaries->values[i];
-            square += term.auxiliaries->is_half_t ? 2.0 * term.auxiliaries->precisions[i] / value : 2.0 * value;
+            const double value = term.auxiliaries->values[i], twice = 2.0 * term.auxiliaries->precisions[i];
+            square += term.auxiliaries->is_inverse ? twice / value : twice * value;
         }
     return square;
 }
@@ -307,7 +307,7 @@ __device__ inline void scale_matrix(const PriorTerm &term, double g) {
         for (int j = 0; j < term.k; ++j) term.matrix->now[i * term.k + j] *= g;
         for (int j = 0; j < term.k; ++j) term.matrix->now[j * term.k + i] *= g;
         if (!term.auxiliaries) continue;
-        term.auxiliaries->values[i] *= term.auxiliaries->is_half_t ? 1.0 / (g * g) : g * g;
+        term.auxiliaries->values[i] *= term.auxiliaries->is_inverse ? 1.0 / (g * g) : g * g;
         set_scale(*term.auxiliaries, i);
     }
 }

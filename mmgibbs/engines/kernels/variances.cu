@@ -398,32 +398,35 @@ __global__ void __launch_bounds__(THREADS) draw_residuals(const Matrix *residual
     if (is_last) finish_sweep(kept, counter);
 }
 
-// Auxiliary variables of the scale prior of a matrix: models/priors.py.
+// Auxiliary variables of the prior of a matrix: models/priors/mixture.py.
 struct Auxiliaries {
     double *values;            // (k)
     double *scale;             // (k, k) S of the matrix, which they make
     const double *now;         // (k, k) the matrix
     const double *inverse;     // (k, k)
     const double *sizes;       // (k) of the block of each component
-    const double *precisions;  // (k) 1 / A^2
+    const double *precisions;  // (k) 1 / unit
     double nu;
+    double factor;
+    double shape_beyond;       // of a draw, beyond (nu + size) / 2
     word32 stream;
     word32 first_row;
     int k;
-    int is_half_t;             // else of a uniform heritability
+    int is_inverse;            // values are 1 / w, else w
+    int is_of_one;             // k = 1, whose precision is 1 / G
 };
 
 // S given the auxiliary variable of a component.
 __device__ __forceinline__ void set_scale(const Auxiliaries &of, int i) {
-    of.scale[i * of.k + i] = of.is_half_t ? 2.0 * of.nu * (1.0 / of.values[i]) : 2.0 * of.values[i];
+    of.scale[i * of.k + i] = 2.0 * of.factor * (of.is_inverse ? 1.0 / of.values[i] : of.values[i]);
 }
 
 __device__ inline void draw_auxiliary(const Auxiliaries &of, int i, const word32 *counter) {
-    const double size = of.sizes[i], G = of.now[i * of.k + i];
-    const double shape = of.is_half_t ? 0.5 * (of.nu + size) : 2.0 * size;
-    const double rate = of.is_half_t ? of.nu * of.inverse[i * of.k + i] + of.precisions[i] : 1.0 + 1.0 / G;
+    const double precision = of.is_of_one ? 1.0 / of.now[0] : of.inverse[i * of.k + i];
+    const double shape = 0.5 * (of.nu + of.sizes[i]) + of.shape_beyond;
+    const double rate = of.factor * precision + of.precisions[i];
     const double drawn = gamma(shape, counter[0], of.first_row + (word32)i, of.stream, 0, counter[1], counter[2]) / rate;
-    of.values[i] = of.is_half_t ? 1.0 / drawn : drawn;
+    of.values[i] = of.is_inverse ? 1.0 / drawn : drawn;
     set_scale(of, i);
 }
 

@@ -8,13 +8,8 @@ Each covariance matrix that is sampled is G = L L', L lower triangular within th
 
 the Jacobian of G -> L -> x. So x_ii is log l_ii where l_ii is far below s_ii, and l_ii in units of s_ii far above: with
 s_ii near the posterior standard deviation of l_ii, p(x) is near normal where the data know a variance well, and has no
-end where it may be 0 (`linear_beyond`). With priors (constants dropped)
-
-    IW(nu, S)             -(nu + k + 1)/2 log|G| - tr(S G^-1)/2            flat: nu = -(k + 1), S = 0
-    half-t(nu, A_i)       -(nu + 2 k)/2 log|G| - sum_i (nu + k)/2 log(nu (G^-1)_ii + 1/A_i^2)      (Huang & Wand 2013)
-    uniform heritability  -2 log(1 + s)                                     k = 1
-
-the latter two with their auxiliary variables integrated out. A variance of 0 or a correlation of 1 is infinitely far.
+end where it may be 0 (`linear_beyond`). log p(G) is that of each prior (LogDensity in models/priors/base.py), its
+auxiliary variables integrated out. A variance of 0 or a correlation of 1 is infinitely far.
 """
 
 from __future__ import annotations
@@ -25,12 +20,11 @@ from typing import NamedTuple
 import numpy as np
 
 from mmgibbs.models.covariance import CovarianceModel
-from mmgibbs.models.priors import HalfT, UniformHeritability
 from mmgibbs.pedigree.kernels import kernel
 from mmgibbs.sampler.interweave import jacobian_exponents
 from mmgibbs.sampler.mixed_model import MixedModel
 
-INVERSE_WISHART, HALF_T, UNIFORM_HERITABILITY = range(3)
+TRACE, LOGS_OF_PRECISIONS, LOGS_OF_VARIANCES = range(3)  # forms of log p(G) beside the powers of l_ii
 FAR = 100.0
 RELATIVE = (0.02, 1.0)  # of s_ii to l_ii
 
@@ -46,10 +40,11 @@ class Elements(NamedTuple):
     first: np.ndarray  # (m + 1,) int64 the first element of each matrix
     place: np.ndarray  # (m,) int64 where it starts in psi
     size: np.ndarray  # (m,) int64
-    kind: np.ndarray  # (m,) int64
-    S: np.ndarray  # (m, k, k) of inverse Wisharts; of half-t the diagonal has 1 / A_i^2
-    nu: np.ndarray  # (m,) of half-t
-    size_of_block: np.ndarray  # (m, k)
+    form: np.ndarray  # (m,) int64
+    S: np.ndarray  # (m, k, k) of the trace
+    exponents: np.ndarray  # (m, k) of the logarithms, with
+    factors: np.ndarray  # (m, k)
+    offsets: np.ndarray  # (m, k)
 
 
 @dataclass(frozen=True)
@@ -112,14 +107,12 @@ class LogCholesky:
     def _prior_slope(self, m: int, G: np.ndarray) -> np.ndarray:
         """Compute D (k, k) of the part of the prior beside powers of |G|."""
         e, inverse, k = self.elements, np.linalg.inv(G), len(G)
-        if e.kind[m] == UNIFORM_HERITABILITY:
-            return -2.0 / (1.0 + G)
-        S = e.S[m, :k, :k]
-        if e.kind[m] == INVERSE_WISHART:
-            return 0.5 * inverse @ S @ inverse
-        nu, size = e.nu[m], e.size_of_block[m, :k]
-        weight = 0.5 * (nu + size) * nu / (nu * np.diag(inverse) + np.diag(S))
-        return (inverse * weight) @ inverse
+        if e.form[m] == TRACE:
+            return 0.5 * inverse @ e.S[m, :k, :k] @ inverse
+        exponents, factors, offsets = (a[m, :k] for a in (e.exponents, e.factors, e.offsets))
+        if e.form[m] == LOGS_OF_VARIANCES:
+            return -np.diag(exponents * factors / (factors * np.diag(G) + offsets))
+        return (inverse * (exponents * factors / (factors * np.diag(inverse) + offsets))) @ inverse
 
     def blocks(self) -> list[np.ndarray]:
         """Numbers of the elements of each matrix."""
@@ -158,13 +151,16 @@ def log_cholesky(model: MixedModel) -> LogCholesky:
 def _elements(sampled: list[tuple[CovarianceModel, int]], widest: int) -> Elements:
     m = len(sampled)
     rows: list[tuple[int, int, int, float, float]] = []
-    first, kind = [0], np.zeros(m, np.int64)
-    S, nu, size_of_block = np.zeros((m, widest, widest)), np.zeros(m), np.zeros((m, widest))
+    first, form = [0], np.zeros(m, np.int64)
+    S, logs = np.zeros((m, widest, widest)), np.zeros((3, m, widest))
     for number, (model, _) in enumerate(sampled):
         k = len(model.start)
-        exponents = jacobian_exponents(model.blocks) - prior_exponents(model)
-        kind[number], nu[number], S[number, :k, :k] = _prior(model)
-        size_of_block[number, :k] = model.size_of_block
+        prior = model.prior.log_density(model.blocks)
+        exponents = jacobian_exponents(model.blocks) - prior.powers
+        S[number, :k, :k] = prior.scale
+        logs[:, number, :k] = prior.exponents, prior.factors, prior.offsets
+        if prior.exponents.any():
+            form[number] = LOGS_OF_VARIANCES if prior.of_variances else LOGS_OF_PRECISIONS
         s = np.sqrt(np.diag(model.start))
         pairs = sorted((c, j) for b in model.blocks for c in b for j in b if j <= c)
         rows += [
@@ -175,36 +171,8 @@ def _elements(sampled: list[tuple[CovarianceModel, int]], widest: int) -> Elemen
     matrix, row, column, scale, exponent = (np.array([r[i] for r in rows]) for i in range(5))
     of_elements = matrix.astype(np.int64), row.astype(np.int64), column.astype(np.int64)
     place, size = np.array([at for _, at in sampled], np.int64), np.array([len(c.start) for c, _ in sampled], np.int64)
-    return Elements(
-        *of_elements, scale.astype(float), exponent.astype(float), np.array(first, np.int64), place, size, kind, S, nu,
-        size_of_block,
-    )  # fmt: skip
-
-
-def prior_exponents(model: CovarianceModel) -> np.ndarray:
-    """Return the powers (k,) of 1 / l_ii in the prior of G: |G| is their product, squared."""
-    size = model.size_of_block.astype(float)
-    match model.scale_prior:
-        case HalfT() as prior:
-            return prior.nu + 2.0 * size
-        case UniformHeritability():
-            return np.zeros(len(size))
-    return np.concatenate([np.full(len(b), model.prior(b)[0] + len(b) + 1.0) for b in model.blocks])[
-        np.argsort(np.concatenate([np.array(b) for b in model.blocks]))
-    ]
-
-
-def _prior(model: CovarianceModel) -> tuple[int, float, np.ndarray]:
-    k = len(model.start)
-    match model.scale_prior:
-        case HalfT() as prior:
-            return HALF_T, prior.nu, np.diag(1.0 / prior.A**2)
-        case UniformHeritability():
-            return UNIFORM_HERITABILITY, 0.0, np.zeros((k, k))
-    S = np.zeros((k, k))
-    for block in model.blocks:
-        S[np.ix_(block, block)] = model.prior(block)[1]
-    return INVERSE_WISHART, 0.0, S
+    values = scale.astype(float), exponent.astype(float)
+    return Elements(*of_elements, *values, np.array(first, np.int64), place, size, form, S, *logs)
 
 
 @kernel
@@ -233,18 +201,14 @@ def _matrices(x, elements, psi):
                 for n in range(j, i):
                     t -= L[i, n] * X[n, j]
                 X[i, j] = t / L[i, i]
-        if elements.kind[m] == UNIFORM_HERITABILITY:
-            total -= 2.0 * np.log(1.0 + psi[at])
-        elif elements.kind[m] == HALF_T:
+        if elements.form[m] != TRACE:
             for i in range(k):
                 s = 0.0
                 for n in range(i, k):
                     s += X[n, i] * X[n, i]
-                total -= (
-                    0.5
-                    * (elements.nu[m] + elements.size_of_block[m, i])
-                    * np.log(elements.nu[m] * s + elements.S[m, i, i])
-                )
+                if elements.form[m] == LOGS_OF_VARIANCES:
+                    s = psi[at + i * k + i]
+                total -= elements.exponents[m, i] * np.log(elements.factors[m, i] * s + elements.offsets[m, i])
         else:
             for n in range(k):
                 for a in range(n + 1):

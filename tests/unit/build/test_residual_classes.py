@@ -64,7 +64,7 @@ def test_starts_and_priors_of_a_class_go_before_those_of_all(folder):
     residual = assemble(loaded, prepare(loaded)).model.residual
     assert residual.classes == ("indoor", "outdoor")
     indoor, outdoor = residual.matrices
-    assert (indoor.start.item(), indoor.df, outdoor.start.item(), outdoor.df) == (4.0, 5.0, 9.0, 8.0)
+    assert (indoor.start.item(), indoor.prior.df, outdoor.start.item(), outdoor.prior.df) == (4.0, 5.0, 9.0, 8.0)
     assert not indoor.fixed and not outdoor.fixed
 
 

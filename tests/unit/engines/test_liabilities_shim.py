@@ -16,7 +16,7 @@ from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
 from mmgibbs.engines.coloured_gpu.source import source
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.models.families import Categories, Count, Interval
-from mmgibbs.models.priors import HalfT, UniformHeritability
+from mmgibbs.models.priors import FLAT, HalfT, UniformHeritability
 from mmgibbs.models.terms import Normal
 from mmgibbs.sampler.chain import Chain
 from mmgibbs.sampler.interweave import terms_to_interweave
@@ -64,13 +64,13 @@ def beside_normal_traits(name, trait, kind):
 def under_scale_prior(model, half_t=False):
     """Matrices of terms under priors with auxiliary variables; the default is that of one trait in categories."""
     prior = lambda c: HalfT(3.0, np.sqrt(np.diag(c.start))) if half_t else UniformHeritability()
-    covariances = [c and replace(c, df=None, scale=None, scale_prior=prior(c)) for c in model.covariances]
+    covariances = [c and replace(c, prior=prior(c)) for c in model.covariances]
     return replace(model, covariances=tuple(covariances))
 
 
 def under_flat_prior(model):
     """Matrices of terms move along with the scale of the trait."""
-    return replace(model, covariances=tuple(c and replace(c, df=None, scale=None) for c in model.covariances))
+    return replace(model, covariances=tuple(c and replace(c, prior=FLAT) for c in model.covariances))
 
 
 def with_known_residuals(model):

@@ -25,6 +25,7 @@ from mmgibbs.errors import ModelError
 from mmgibbs.genotypes.store import FixedGenotypes, PackedGenotypes, RealGenotypes
 from mmgibbs.models.covariance import CovarianceModel, full_block
 from mmgibbs.models.markers import MarkerPriorSpec
+from mmgibbs.models.priors.inverse_wishart import InverseWishart
 from mmgibbs.models.relationships.identity import IdentityLists
 from mmgibbs.sampler.chain import Chain
 from mmgibbs.sampler.markers.arguments import NO_CLASSES, Animals, Classes, Genotypes
@@ -74,7 +75,7 @@ def model_of(*priors, kind=None):
     terms = tuple(
         markers_of(codes, animal, spec_of(prior), RECORDED, trait, kind) for trait, prior in enumerate(priors)
     )
-    residual = CovarianceModel(R, False, full_block(2), 5.0, 5.0 * R)
+    residual = CovarianceModel(R, False, full_block(2), InverseWishart(5.0, 5.0 * R))
     return MixedModel(replace(design, markers=terms), (None,), residual)
 
 
@@ -238,7 +239,7 @@ def joint_model(kind):
     """A term with one prior of its effects on both traits, whose covariance matrix is sampled."""
     design, codes, animal = data()
     spec = replace(JOINT_PRIORS[kind], fixed=False, counts=np.ones(len(JOINT_PRIORS[kind].pi)))
-    residual = CovarianceModel(R, False, full_block(2), 5.0, 5.0 * R)
+    residual = CovarianceModel(R, False, full_block(2), InverseWishart(5.0, 5.0 * R))
     return MixedModel(replace(design, markers=terms_of(spec, codes, animal, RECORDED)), (None,), residual)
 
 

@@ -19,6 +19,7 @@ from mmgibbs.engines.coloured_gpu.source import OF_LIABILITIES, OF_TERMS, OF_VAR
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.errors import ModelError
 from mmgibbs.models.covariance import CovarianceModel
+from mmgibbs.models.priors.inverse_wishart import InverseWishart
 from mmgibbs.models.relationships.identity import IdentityLists
 from mmgibbs.models.residual import ResidualModel
 from mmgibbs.sampler.chain import Chain
@@ -161,7 +162,9 @@ def test_steps_that_no_device_can_make_stay_on_the_host(shim):
 def test_a_matrix_that_cannot_be_drawn_is_named(shim):
     """With the sweep in which it was lost, when the chain next looks."""
     model = MODELS["missing traits"]()
-    wrong = lambda c: CovarianceModel(c.start, False, c.blocks, c.df, -1e6 * np.eye(len(c.start)), "genetic")
+    wrong = lambda c: CovarianceModel(
+        c.start, False, c.blocks, InverseWishart(c.prior.df, -1e6 * np.eye(len(c.start))), "genetic"
+    )
     covariances = tuple(c and wrong(c) for c in model.covariances)
     model = MixedModel(model.design, covariances, model.residual)
     messages = []

@@ -14,6 +14,7 @@ from mmgibbs.engines.coloured.engine import StructuredEngine
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.models.covariance import CovarianceModel, diagonal_blocks, full_block
 from mmgibbs.models.markers import JointPriorSpec
+from mmgibbs.models.priors import FLAT, InverseWishart
 from mmgibbs.models.residual import ResidualModel
 from mmgibbs.sampler import interweave
 from mmgibbs.sampler.chain import sample_chain
@@ -145,7 +146,7 @@ def test_prior_of_L(blocks, flat):
     """exponents . log|l_ii| - tr(S G^-1)/2 is the log density of the inverse Wishart of each block, Jacobian added."""
     rng = np.random.default_rng(9)
     scale = np.eye(3) + 0.2
-    covariance = CovarianceModel(np.eye(3), False, blocks, *((None, None) if flat else (7.0, scale)))
+    covariance = CovarianceModel(np.eye(3), False, blocks, FLAT if flat else InverseWishart(7.0, scale))
     prior = cholesky_prior(covariance)
     differences = []
     for _ in range(2):
@@ -155,7 +156,7 @@ def test_prior_of_L(blocks, flat):
         expected = jacobian_exponents(blocks) @ np.log(np.diag(L))
         for block in blocks:
             index = np.ix_(block, block)
-            nu, S = covariance.prior(block)
+            nu, S = covariance.inverse_wishart(block)
             expected += dense.log_inverse_wishart((L @ L.T)[index], nu, S)
         differences.append(log_factors(L, prior.exponents, prior.S, np.zeros((3, 3))) - expected)
     assert differences[0] == pytest.approx(differences[1], abs=1e-10)
@@ -190,7 +191,7 @@ def test_prior_of_standard_deviations_of_joint_snp_effects():
 
 def test_draws_of_a_scale_follow_their_density():
     """One component: the draws of l over many sweeps, H, s, G held, against the density by integration."""
-    covariance = CovarianceModel(np.array([[2.0]]), False, full_block(1), 6.0, np.array([[9.0]]))
+    covariance = CovarianceModel(np.array([[2.0]]), False, full_block(1), InverseWishart(6.0, np.array([[9.0]])))
     prior, G, H, s = cholesky_prior(covariance), np.array([[2.0]]), np.array([[40.0]]), np.array([5.0])
     l = np.linspace(1e-3, 6, 200_001)  # noqa: E741  as in the text
     m = l / np.sqrt(2.0)

@@ -7,6 +7,7 @@ from helpers.key_recorder import find_overlaps, record
 
 from mmgibbs.draws.purpose import LOCATION, VARIANCE, stream
 from mmgibbs.models.covariance import CovarianceModel
+from mmgibbs.models.priors.inverse_wishart import InverseWishart
 from mmgibbs.sampler.covariances import draw_covariance
 
 MODELS = "blocks apart", "half-t priors of residual classes", "ordinal in residual classes"
@@ -46,6 +47,6 @@ def test_the_key_that_rows_of_blocks_once_had_is_noticed(recorded):
 def test_neighbouring_blocks_draw_as_they_always_did():
     """Rows of the first trait of a block on; the draw is of the program before rows had keys of their own."""
     S = np.array([[6.0, 2.0, 0.0], [2.0, 5.0, 0.0], [0.0, 0.0, 4.0]])
-    model = CovarianceModel(S, False, ((0, 1), (2,)), 5.0, S)
+    model = CovarianceModel(S, False, ((0, 1), (2,)), InverseWishart(5.0, S))
     drawn = draw_covariance(model, 3 * S, 9, 4, 1, (7, 1), 3)
     np.testing.assert_allclose(drawn[[0, 0, 1, 2], [0, 1, 1, 2]], BEFORE, rtol=1e-12)

@@ -12,6 +12,7 @@ from statistical.test_markers import spec
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.errors import ModelError
 from mmgibbs.models.covariance import CovarianceModel, full_block
+from mmgibbs.models.priors.inverse_wishart import InverseWishart
 from mmgibbs.models.structures.correlated import CompoundSymmetry
 from mmgibbs.sampler.chain import Chain
 from mmgibbs.sampler.correlations import slice_parameters
@@ -56,7 +57,9 @@ def test_an_interval_that_has_no_length_left_leaves_the_value():
 
 def test_correlations_of_traits_in_categories_are_named():
     W = np.array([[NAN, 1.0], [1.0, 30.0]])
-    model = CovarianceModel(np.eye(2), False, full_block(2), 5.0, np.eye(2), unit=(0, 1), name="residual")
+    model = CovarianceModel(
+        np.eye(2), False, full_block(2), InverseWishart(5.0, np.eye(2)), unit=(0, 1), name="residual"
+    )
     with pytest.raises(ModelError, match=r"variances\.residual: cannot be drawn at sweep 7 of chain 3: .* got"):
         draw_covariance(model, W, 20, 7, 1, (5, 2))
 
@@ -65,7 +68,9 @@ def test_correlations_of_traits_in_categories_are_named():
 def test_products_that_are_not_positive_definite_beside_them_are_named(unit):
     """No traceback of a factor: the message of every matrix that cannot be drawn."""
     products = np.array([[9.0, 0.0, 9.0], [0.0, 9.0, 0.0], [9.0, 0.0, 9.0 - 1e-3]])
-    model = CovarianceModel(np.eye(3), False, full_block(3), 5.0, 1e-9 * np.eye(3), unit=unit, name="residual")
+    model = CovarianceModel(
+        np.eye(3), False, full_block(3), InverseWishart(5.0, 1e-9 * np.eye(3)), unit=unit, name="residual"
+    )
     with pytest.raises(
         ModelError, match=r"variances\.residual: no covariance matrix can be drawn at sweep 7 of chain 3"
     ):

@@ -18,6 +18,7 @@ from mmgibbs.engines.direct.engine import MarginalEngine
 from mmgibbs.errors import ModelError
 from mmgibbs.models.covariance import CovarianceModel, diagonal_blocks, full_block
 from mmgibbs.models.priors import HalfT, UniformHeritability
+from mmgibbs.models.priors.inverse_wishart import InverseWishart
 from mmgibbs.sampler.chain import Chain
 from mmgibbs.sampler.covariances import starting_matrices
 from mmgibbs.sampler.marginal.moves import AUTOREGRESSION, GRADIENT, INDEPENDENCE, SURROGATE, WALK, Shape, log_t
@@ -36,13 +37,15 @@ def model_of(prior):
             case "flat":
                 return CovarianceModel(start, False, full_block(k))
             case "inverse Wishart":
-                return CovarianceModel(start, False, full_block(k), 7.5, 2.0 * start)
+                return CovarianceModel(start, False, full_block(k), InverseWishart(7.5, 2.0 * start))
             case "diagonal":
-                return CovarianceModel(np.diag(np.diag(start)), False, diagonal_blocks(k), 5.0, 2.0 * start)
+                return CovarianceModel(
+                    np.diag(np.diag(start)), False, diagonal_blocks(k), InverseWishart(5.0, 2.0 * start)
+                )
             case "half-t":
-                return CovarianceModel(start, False, full_block(k), scale_prior=HalfT(2.0, np.array([3.0, 1.5])))
+                return CovarianceModel(start, False, full_block(k), prior=HalfT(2.0, np.array([3.0, 1.5])))
             case _:
-                return CovarianceModel(start, False, diagonal_blocks(k), scale_prior=UniformHeritability())
+                return CovarianceModel(start, False, diagonal_blocks(k), prior=UniformHeritability())
 
     covariances = tuple(None if g is None else covariance(np.asarray(g, float)) for g in example.G)
     return MixedModel(example.design, covariances, covariance(np.asarray(example.R, float)))
@@ -84,10 +87,10 @@ def log_prior(covariance, matrix):
     total = 0.0
     for block in covariance.blocks:
         own = matrix[np.ix_(block, block)]
-        if covariance.scale_prior is not None:
-            total += log_half_t(covariance.scale_prior, own)
-        elif covariance.df is not None:
-            nu, S = covariance.prior(block)
+        if covariance.prior.mixture is not None:
+            total += log_half_t(covariance.prior, own)
+        elif not covariance.flat:
+            nu, S = covariance.inverse_wishart(block)
             total += stats.invwishart.logpdf(own, nu, S)
     return total
 

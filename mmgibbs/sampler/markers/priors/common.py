@@ -9,6 +9,7 @@ from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import MARKER_LOCAL, MARKER_SHARES, stream
 from mmgibbs.models.covariance import CovarianceModel, full_block
 from mmgibbs.models.markers import MarkerPriorSpec
+from mmgibbs.models.priors.inverse_wishart import InverseWishart
 from mmgibbs.pedigree.kernels import kernel
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.covariances import START_SCALES, draw_covariance
@@ -24,9 +25,8 @@ class CommonVariance:
     def __init__(self, spec: MarkerPriorSpec, p: int, site: Site):
         self.site, self.p = site, p
         start = spec.start if spec.fixed else spec.start * START_SCALES[site.key[1] % len(START_SCALES)]
-        self.model = CovarianceModel(
-            np.array([[spec.start]]), spec.fixed, full_block(1), spec.df, np.array([[spec.df * spec.scale]])
-        )
+        prior = InverseWishart(spec.df, np.array([[spec.df * spec.scale]]))
+        self.model = CovarianceModel(np.array([[spec.start]]), spec.fixed, full_block(1), prior)
         self.v = start
         self.beside: tuple[float, int] = 0.0, 0  # squares, of so many, that share the variance with the effects
         self.parameters: dict[str, Parameter] = {"variance": Parameter((), "variance of an effect")}
@@ -39,7 +39,7 @@ class CommonVariance:
     def scaling(self) -> ScalePrior | None:
         if self.model.fixed:
             return None
-        df, scale = self.model.prior((0,))
+        df, scale = self.model.inverse_wishart((0,))
         return inverse_chi_square_scale(self.v, df, float(scale[0, 0]))
 
     def rescale(self, square: float) -> None:

@@ -13,6 +13,7 @@ from mmgibbs.draws.gamma import gamma
 from mmgibbs.draws.purpose import MARKER_SHARES, stream
 from mmgibbs.models.covariance import CovarianceModel, full_block
 from mmgibbs.models.markers import JointPriorSpec
+from mmgibbs.models.priors.inverse_wishart import InverseWishart
 from mmgibbs.sampler.covariances import START_SCALES, draw_covariance
 from mmgibbs.sampler.interweave import CholeskyPrior, cholesky_prior
 from mmgibbs.sampler.markers.priors.base import Site
@@ -27,7 +28,9 @@ class JointPrior:
         self.G, self.pi = spec.start * scale, spec.pi.copy()
         self.in_state = np.zeros(len(spec.pi), np.int64)
         self.beside: tuple[np.ndarray, int] = np.zeros_like(self.G), 0  # products, of so many, of the same G
-        self.model = CovarianceModel(spec.start, spec.fixed, full_block(len(spec.start)), spec.df, spec.scale)
+        self.model = CovarianceModel(
+            spec.start, spec.fixed, full_block(len(spec.start)), InverseWishart(spec.df, spec.scale)
+        )
         self.traits = np.argsort(~spec.states, axis=1, kind="stable").astype(np.int64)  # those of a state first
         self.n_traits = spec.states.sum(axis=1)
 
@@ -88,7 +91,7 @@ class JointPrior:
         if self.spec.whole:
             return cholesky_prior(self.model)
         T = len(self.G)
-        nu, S = self.model.prior(tuple(range(T)))
+        nu, S = self.model.inverse_wishart(tuple(range(T)))
         places = np.arange(T, dtype=np.int64)
         return CholeskyPrior(places, places, np.full(T, T - (nu + T + 1)), S)
 
