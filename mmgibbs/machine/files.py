@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,6 +15,7 @@ from pathlib import Path
 MAX_FILES_AT_ONCE = 4  # that are hashed or flushed side by side
 WORK = ".writing"  # the folder in which `replaced_files` prepares files
 REPLACED = "replaced"  # in WORK: the earlier files
+CHECKPOINT_FILE = re.compile(r"\.?(run|reml|chains|chain-\d+)(\.previous|\.\d+)?\.npz")  # in a folder of checkpoints
 
 
 def sha256_of_file(path: Path) -> str:

@@ -6,7 +6,6 @@ A folder with run.json is complete.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from mmgibbs.errors import ConfigError
-from mmgibbs.machine.files import WORK, replaced_files
+from mmgibbs.machine.files import CHECKPOINT_FILE, WORK, replaced_files
 from mmgibbs.machine.output_places import OutputKind, begins_with, check_output_folder, is_page, list_names, name_some
 from mmgibbs.posterior.summary import write_draws
 from mmgibbs.results.output_folder import Content, write_file, write_record
@@ -36,7 +35,6 @@ LOCK = ".lock"  # of the run that writes the folder; a run that was killed leave
 LOCK_MARK = b" since "  # in a lock, between the process and the time
 LOG_MARK = "begun by process"  # in the first line of a log
 LISTED_IN_LOG = "files: "  # in the log, before the names of the results
-CHECKPOINT_FILE = re.compile(r"\.?(run|reml|chains|chain-\d+)(\.previous|\.\d+)?\.npz")
 
 
 class RunKind(OutputKind):

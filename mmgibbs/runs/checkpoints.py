@@ -28,8 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from mmgibbs.machine.files import flush_folder, remove_files
-from mmgibbs.results.folder import CHECKPOINT_FILE
+from mmgibbs.machine.files import CHECKPOINT_FILE, flush_folder, remove_files
 
 FORMAT = 1  # of what a file holds; another one is not read
 FIRST_MINUTES = 1.0  # to the first checkpoint of a run, where the time between two is longer

@@ -405,7 +405,7 @@ NEEDED_OF_SEVERAL = (
     "q[t] = of_trait;",
     "weight[k] = log_weight[k] + log_evidence(k);",
     "each[k] = exp(weight[k] - largest_of(weight, K));",
-    "draw_effects(chosen, of.z + i * of.T);",
+    "draw_effects(chosen < 0 ? 0 : chosen, of.z + i * of.T);",
     "changes[t * BLOCK + j] = drawn[t] - effects[t], effects[t] = drawn[t];",
     "right[t * BLOCK + l] -= (double)grams.at(P, block.number, j, l) * step;",
     "draw_traits((size_t)(block.first + j));",
