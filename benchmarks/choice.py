@@ -34,9 +34,9 @@ def bench_choice(args: argparse.Namespace) -> dict:
 
 def measured(sampler: Sampler, model: MixedModel) -> dict[str, object]:
     """A row for one analysis."""
-    from mmgibbs.build.engine import choose_engine, estimated_sweeps, joined_components, marginal_obstacle
+    from mmgibbs.build.engine import choose_engine, estimated_sweeps, find_obstacle, joined_components
     from mmgibbs.engines.choice import EngineChoice
-    from mmgibbs.engines.costs import factor_cost
+    from mmgibbs.engines.direct.costs import factor_cost
     from mmgibbs.equations.partition import partition
     from mmgibbs.equations.structured import structured_equations
     from mmgibbs.likelihood.coefficients import coefficients
@@ -48,13 +48,13 @@ def measured(sampler: Sampler, model: MixedModel) -> dict[str, object]:
 
     row: dict[str, object] = {"equations": model.design.n_equations, "auto": choose_engine(sampler, model).engine.name}
     for name, estimate in estimated_sweeps(model).items():
-        kind = "colour" if name == "structured" else "term"
-        engine = EngineChoice(name).build(structured_equations(model.design, partition(model.design, kind)))
+        choice = EngineChoice(name)
+        engine = choice.build(structured_equations(model.design, partition(model.design, choice.kind.partitions[0])))
         chain = Chain(model, engine, Schedule(0, 2**31, 2**31, interweave=terms_to_interweave(model)), (1, 0))
         chain.advance(WARM)
         found = least(partial(_sweeps, chain)) / TOGETHER
         row |= {f"{name}, estimated": estimate, f"{name}, measured": found}
-    if marginal_obstacle(sampler.model_copy(update={"burn_in": 1000}), model) is None:
+    if find_obstacle("marginal", sampler.model_copy(update={"burn_in": 1000}), model) is None:
         joined = joined_components(model)
         cost = factor_cost(model.design, *joined)
         likelihood = IntegratedLikelihood(coefficients(model.design, *joined, columns_alone=True))

@@ -1,61 +1,32 @@
 """The engine of an analysis: the one that it names, or the one that is estimated to give most effective draws a second.
 
-`auto` compares `serial`, `structured` and `marginal` by estimates made of counts (engines/costs.py): never by a clock
-and never by the machine, so that a file and its data give the same chain everywhere. With m milliseconds a sweep and e
-effective draws of the slowest variance in it, over b sweeps of burn-in and n after it,
-
-    milliseconds of an effective draw = (set-up + (b + n) m) / (n e')
-
-    marginal              e = 0.5 / (1 + (p / 5)^3)   p elements of the covariance matrices of random terms
-    serial, structured    e = 0.14 / (r^2 sqrt(k))    r random terms on the trait that has most, of those with few
-                                                      records for a level: their variances compete;
-                                                      k components of the widest term
-    one trait not normal  other e at the start of both, that of marginal 0.5 (q / 0.3)^2 for q of the records outside
-                          the category that most are in: liabilities of a rare category move slowly (families)
-    of kept draws         e' = (1 - a) / (1 + a) / thin,   a = ((1 - e) / (1 + e))^thin, as of an autoregression
-
-which is what was measured within a factor of two or three (results of benchmarks, "Which engine"). `marginal` is taken
-where it wins by MARGIN, of the others the one with the cheaper sweep. What an analysis says of sweeps leaves out
-`marginal`, which makes none.
+`auto` compares the engines whose line in models/engine_kinds.py says so, by estimates made of counts: those that sweep
+by the milliseconds of a sweep (engines/costs.py), and the quickest of them with those that integrate the effects out by
+the milliseconds of an effective draw (effective_draws.py); of these one has to win by MARGIN. Never by a clock and
+never by the machine, so that a file and its data give the same chain everywhere. What an analysis says of sweeps leaves
+out engines that make none.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
+from mmgibbs.build.effective_draws import drawn_by_integrating, drawn_by_sweeps, integrating_cost, sweep_cost
 from mmgibbs.config import Sampler
 from mmgibbs.engines.choice import EngineChoice, engine_class
-from mmgibbs.engines.costs import LISTED, SWEEPS, FactorCost, dense_levels, factor_cost, least_cost, sweep_counts
+from mmgibbs.engines.costs import sweep_counts
 from mmgibbs.errors import ConfigError
 from mmgibbs.machine.device import import_cupy
 from mmgibbs.machine.threads import cores
-from mmgibbs.models.covariance import count_elements
-from mmgibbs.models.families.base import EffectiveDraws
+from mmgibbs.models.engine_kinds import ENGINES, INTEGRATING, select_engines
 from mmgibbs.models.gpu_rules import Asked, describe_gpu_refusal
-from mmgibbs.models.terms import Term
 from mmgibbs.sampler.mixed_model import MixedModel
 
 if TYPE_CHECKING:
-    from mmgibbs.engines.direct.engine import Joined
+    from mmgibbs.engines.direct.costs import Joined
 
-MIN_STRUCTURED_EQUATIONS = 50_000  # from which structured is the faster one, and colours are not counted to know it
-MAX_FACTOR_EQUATIONS = 100_000  # up to which a factor is looked at: a matter of seconds
-MAX_FACTOR_BYTES = 2_000_000_000  # that the factors of all chains may take
-MARGIN = 1.5  # by which marginal has to win: the estimates are no better
-ELEMENTS_OF_MARGINAL = 5.0  # of covariance matrices, from which moves of all of them are much less likely
-RECORDS_PER_LEVEL = 5.0  # from which the variance of a term is clear beside those of others
-MOVE_MS = 0.06  # of a move of marginal beside the likelihood
-LIABILITY_SWEEP_MS = 0.19  # of a sweep of marginal with liabilities, beside FACTORS_PER_SWEEP factorisations
-FACTORS_PER_SWEEP = 2.0
-SURROGATE_STEP_MS = 4e-7  # of a move of marginal, for each point, element and step of its surrogate
-SURROGATE_LEARNING_MS = 1.3e-6  # once, for the cube of the points
-GRADIENTS_PER_MOVE = 0.2  # of marginal, from MIN_GRADIENT_ELEMENTS elements on
-
-
-NORMAL = EffectiveDraws(0.14, 0.5)
+MARGIN = 1.5  # by which an engine that integrates has to win: the estimates are no better
 
 
 @dataclass(frozen=True)
@@ -90,21 +61,26 @@ def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = 
         )
     gpu, comparison = sampler.device == "gpu", Compared(sampler.engine, "asked for", {})
     if comparison.name == "auto":
-        comparison = _continued(begun_with) if begun_with is not None else _compared(sampler, model)
+        comparison = (
+            _compared(sampler, model)
+            if begun_with is None
+            else Compared(begun_with, "auto: the engine that the run was begun with", {})
+        )
     if gpu:
         of_gpu = describe_gpu_refusal(Asked(sampler.method, comparison.name, model.design))
         if of_gpu is not None:
             raise ConfigError(f"sampler.device: {of_gpu}")
     device = "gpu" if gpu else "cpu"
-    engine = engine_class(comparison.name, device)
+    engine, kind = engine_class(comparison.name, device), ENGINES[comparison.name]
     refused = engine.refuses(model.design)
     correlated = _estimated_relationships(model)
-    if sampler.method == "gibbs" and comparison.name != "marginal":
+    if sampler.method == "gibbs" and not kind.integrates:
         _refuse_joint_levels(comparison.name, sampler, model)
-    if correlated and sampler.method == "gibbs" and comparison.name != "serial":
+    if correlated and sampler.method == "gibbs" and not kind.draws_correlations:
+        able = " or ".join([*select_engines(lambda kind: kind.draws_correlations), "auto"])
         raise ConfigError(
             f"sampler.engine: found {comparison.name}, which cannot be combined with correlations that are estimated "
-            f"({correlated}); needed serial or auto, or known correlations (rho, and fixed: true)"
+            f"({correlated}); needed {able}, or known correlations (rho, and fixed: true)"
         )
     if sampler.is_sampled_reml:
         refuse_sampled_reml(model)
@@ -112,59 +88,57 @@ def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = 
         _refuse_correlated(sampler, model)
     if refused:
         raise ConfigError(f"sampler: engine {comparison.name} with device {device} cannot be combined with {refused}")
-    if comparison.name == "marginal" and structured_term(model) is not None:
+    if kind.integrates and structured_term(model) is not None:
         raise ConfigError(
-            f"sampler.engine: expected serial, structured or pcg with {structured_term(model)}, got marginal"
+            f"sampler.engine: expected serial, structured or pcg with {structured_term(model)}, got {comparison.name}"
         )
     if gpu:
         import_cupy()
     # levels of a colour stand herd by herd, which products with many equations read a fifth faster
-    kind = "colour" if sampler.is_sampled_reml else engine.partitions[0]
-    kind = kind if sampler.partition == "auto" else sampler.partition
-    if kind not in engine.partitions:
+    partition = "colour" if sampler.is_sampled_reml else kind.partitions[0]
+    partition = partition if sampler.partition == "auto" else sampler.partition
+    if partition not in kind.partitions:
         raise ConfigError(
-            f"sampler.partition: found '{kind}', which cannot be combined with engine: {comparison.name}; needed "
-            f"{engine.partitions[0]} or auto"
+            f"sampler.partition: found '{partition}', which cannot be combined with engine: {comparison.name}; needed "
+            f"{kind.partitions[0]} or auto"
         )
     fixed = model.all_fixed and not model.design.responses  # whose liabilities move
-    markers = bool(model.design.markers)  # whose effects alone threads share in serial sweeps
+    markers = bool(model.design.markers)
     threads = 1
-    if comparison.name == "serial":  # SNP effects share them, where they are asked for
-        threads = (sampler.threads or 1) if markers else 1
-    elif "threads" in engine.options:
+    if "threads" in engine.options and kind.threads:
         threads = sampler.threads or max(1, cores() // sampler.chains)
+    elif "threads" in engine.options and markers:  # whose effects alone they share, where they are asked for
+        threads = sampler.threads or 1
     joined = joined_components(model)
-    size = 0
-    if comparison.name == "marginal" and sampler.method == "gibbs":
-        size = factor_cost(model.design, *joined).bytes
+    size = engine.count_bytes(model.design, joined) if sampler.method == "gibbs" else 0
     share = markers and sampler.threads is not None  # they wait long for a core that others use
     choice = EngineChoice(
         comparison.name, sampler.update, threads, device, fixed, sampler.tolerance, joined, share, size
     )
-    return ChosenEngine(choice, kind, comparison.why, comparison.estimates)
+    return ChosenEngine(choice, partition, comparison.why, comparison.estimates)
 
 
 def _refuse_joint_levels(engine: str, sampler: Sampler, model: MixedModel) -> None:
-    """ConfigError where levels have to be drawn all at once, which no engine but marginal does."""
+    """ConfigError where levels have to be drawn all at once, which engines that integrate alone do."""
     for term in model.design.terms:
         joint = term.relationship.joint_levels
         if joint is None:
             continue
-        obstacle = marginal_obstacle(sampler, model)
-        marginal = "engine: marginal, " if obstacle is None else ""
-        why = "" if obstacle is None else f" (engine marginal, which draws them, cannot be combined with {obstacle})"
+        able, obstacle = _find_integrating(sampler, model)
+        named = f"engine: {able}, " if obstacle is None else ""
+        why = "" if obstacle is None else f" (engine {able}, which draws them, cannot be combined with {obstacle})"
         raise ConfigError(
             f"sampler.engine: found {engine}, which cannot draw {joint.what} (model.random.{term.name}): {joint.why}"
-            f"{why}; needed method: reml or blup, {marginal}or {joint.instead}"
+            f"{why}; needed method: reml or blup, {named}or {joint.instead}"
         )
 
 
 def _refuse_correlated(sampler: Sampler, model: MixedModel) -> None:
-    """ConfigError where engine marginal, the one that correlated residuals have, cannot sample a model."""
-    obstacle = marginal_obstacle(sampler, model)
+    """ConfigError where no engine that integrates, which correlated residuals need, can sample a model."""
+    able, obstacle = _find_integrating(sampler, model)
     if obstacle is not None:
         raise ConfigError(
-            "variances.residual.known: needs engine: marginal with method: gibbs, which cannot be combined with "
+            f"variances.residual.known: needs engine: {able} with method: gibbs, which cannot be combined with "
             f"{obstacle}; needed a model without it, or method: reml or blup"
         )
 
@@ -209,79 +183,118 @@ def joined_components(model: MixedModel) -> Joined:
     return of_terms, tuple(m.blocks for m in model.residual.matrices)
 
 
-def _engine_by_size(sampler: Sampler, model: MixedModel) -> Compared:
-    """Choose the engine where nothing is sampled, a GPU is asked for, or the equations are many."""
-    if sampler.method != "gibbs" and sampler.device == "gpu":
-        return Compared("pcg", "auto: device gpu", {})
-    size, free = model.design.n_equations, _free(sampler)
-    large = size >= MIN_STRUCTURED_EQUATIONS
-    name = "structured" if sampler.device == "gpu" or (large and free) else "serial"
-    why = f"auto: {size:,} equations, {'at least' if large else 'fewer than'} {MIN_STRUCTURED_EQUATIONS:,}"
-    why = "auto: device gpu" if sampler.device == "gpu" else why
-    return Compared(name, why + ("" if free else f", and partition {sampler.partition}"), {})
-
-
-def _free(sampler: Sampler) -> bool:
-    """The partition is one that structured sweeps."""
-    return sampler.partition in ("auto", "colour")
-
-
-def _continued(name: str) -> Compared:
-    return Compared(name, "auto: the engine that the run was begun with", {})
-
-
 def _compared(sampler: Sampler, model: MixedModel) -> Compared:
-    if sampler.method != "gibbs" or sampler.device == "gpu":
+    if sampler.device == "gpu":
+        return _engine_of_gpu(sampler)
+    if sampler.method != "gibbs":
         return _engine_by_size(sampler, model)
-    if model.design.correlated:
-        return Compared("marginal", "auto: residuals are correlated (variances.residual.known)", {})
+    design = model.design
+    if design.correlated:
+        name = _find_integrating(sampler, model)[0]
+        return Compared(name, "auto: residuals are correlated (variances.residual.known)", {})
     correlated = _estimated_relationships(model)
     if correlated:
-        return Compared("serial", f"auto: correlations are estimated ({correlated})", {})
-    design = model.design
-    refused = marginal_obstacle(sampler, model)
-    if refused and design.n_equations >= MIN_STRUCTURED_EQUATIONS:
+        name = select_engines(lambda kind: kind.draws_correlations)[0]
+        return Compared(name, f"auto: correlations are estimated ({correlated})", {})
+    integrating = select_engines(lambda kind: kind.integrates and "cpu" in kind.auto)
+    obstacles = {name: find_obstacle(name, sampler, model) for name in integrating}
+    able = [name for name, obstacle in obstacles.items() if obstacle is None]
+    if not able and design.n_equations >= ENGINES[_find_fastest(design.n_equations)].fastest_from:
         return _engine_by_size(sampler, model)
     joint = next((t.relationship.joint_levels for t in design.terms if t.relationship.joint_levels), None)
-    if not refused and joint is not None:
-        return Compared("marginal", f"auto: {joint.what} are drawn all at once", {})
+    if able and joint is not None:
+        return Compared(able[0], f"auto: {joint.what} are drawn all at once", {})
     sweeps = estimated_sweeps(model)
-    name = min(sweeps, key=lambda engine: sweeps[engine]) if _free(sampler) else "serial"
-    shown = " and ".join(f"{ms:.2g} ms per sweep of {engine}" for engine, ms in sweeps.items())
-    why = f"auto, by estimates: {shown}" + ("" if _free(sampler) else f"; partition {sampler.partition}")
+    free = [name for name in sweeps if _takes_partition(name, sampler)]
+    best = min(free, key=lambda name: sweeps[name])
+    shown = " and ".join(f"{ms:.2g} ms per sweep of {name}" for name, ms in sweeps.items())
+    why = f"auto, by estimates: {shown}" + ("" if len(free) == len(sweeps) else f"; partition {sampler.partition}")
     estimates: dict[str, object] = {"milliseconds_per_sweep": sweeps}
+    refused = {name: obstacle for name, obstacle in obstacles.items() if obstacle is not None}
     if refused:
-        return Compared(name, f"{why}; marginal cannot be combined with {refused}", estimates | {"refused": refused})
-    joined = joined_components(model)
-    milliseconds = sweep_cost(sampler, model, sweeps[name])
-    cost = least_cost(design, *joined)  # mostly enough to know that marginal does not win
-    least = milliseconds / marginal_cost(sampler, model, cost) <= MARGIN
-    if not least:
-        cost = factor_cost(design, *joined)
-    ratio = milliseconds / marginal_cost(sampler, model, cost)
-    estimates["effective_draws_per_sweep"] = drawn_by_sweeps(model)
-    estimates["marginal"] = {
-        "effective_draws_per_sweep": drawn_by_marginal(model),
-        "elements": cost.elements,
-        "operations": cost.operations,
-        "without_fill": least,  # a factor has more elements and operations than that, and gives fewer effective draws
-        "milliseconds_per_factorisation": cost.milliseconds,
-        "effective_draws_per_second_to_sweeps": ratio,
-    } | ({} if least else {"bytes": cost.bytes})
-    why += f", {'at least ' * least}{cost.milliseconds:.2g} ms per factorisation ({cost.elements:,} elements)"
-    why += f"; {drawn_by_sweeps(model):.2g} effective draws per sweep, {drawn_by_marginal(model):.2g} of marginal"
-    if cost.bytes * sampler.chains > MAX_FACTOR_BYTES:
-        return Compared(name, f"{why}, too large for {sampler.chains} chains", estimates)
-    taken = ratio > MARGIN
-    times = f"{'at most' if least else 'about'} " + (f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}")
+        why += "".join(f"; {name} cannot be combined with {obstacle}" for name, obstacle in refused.items())
+        estimates["refused"] = "; ".join(refused.values())
+    if able:
+        milliseconds = sweep_cost(sampler, model, sweeps[best])
+        rivals = {name: _compare_integrating(name, sampler, model, milliseconds) for name in able}
+        why += "".join(rival.words for rival in rivals.values())
+        estimates["effective_draws_per_sweep"] = drawn_by_sweeps(model)
+        estimates |= {name: rival.facts for name, rival in rivals.items()}
+        winner = max(rivals, key=lambda name: rivals[name].ratio)
+        best = winner if rivals[winner].ratio > MARGIN else best
+    return Compared(best, why, estimates)
+
+
+def _engine_of_gpu(sampler: Sampler) -> Compared:
+    if sampler.method != "gibbs":
+        return Compared(select_engines(lambda kind: kind.solves and kind.gpu)[0], "auto: device gpu", {})
+    name = select_engines(lambda kind: "gpu" in kind.auto)[0]
+    return Compared(name, "auto: device gpu" + _describe_partition(name, sampler), {})
+
+
+def _engine_by_size(sampler: Sampler, model: MixedModel) -> Compared:
+    """Choose the engine where nothing is sampled, or the equations are many."""
+    size = model.design.n_equations
+    fastest = _find_fastest(size)
+    limit = ENGINES[fastest].fastest_from
+    names = ((fastest,) if size >= limit else ()) + select_engines(lambda kind: kind.sweeps and "cpu" in kind.auto)
+    able = [name for name in names if _takes_partition(name, sampler)]
+    why = f"auto: {size:,} equations, {'at least' if size >= limit else 'fewer than'} {limit:,}"
+    return Compared(able[0], why + _describe_partition(fastest, sampler), {})
+
+
+def _find_fastest(size: int) -> str:
+    """Find the engine that is the fastest from the most equations that there are, or else from the fewest."""
+    names = sorted(select_engines(lambda kind: kind.fastest_from), key=lambda name: ENGINES[name].fastest_from)
+    return next((name for name in reversed(names) if size >= ENGINES[name].fastest_from), names[0])
+
+
+def _takes_partition(name: str, sampler: Sampler) -> bool:
+    return sampler.partition in ("auto", *ENGINES[name].partitions)
+
+
+def _describe_partition(name: str, sampler: Sampler) -> str:
+    """', and partition equal' where an engine does not sweep the one that is asked for."""
+    return "" if _takes_partition(name, sampler) else f", and partition {sampler.partition}"
+
+
+class Rival(NamedTuple):
+    """An engine that integrates, beside sweeps."""
+
+    ratio: float  # of its effective draws per second to theirs; 0 where it may not be taken
+    words: str
+    facts: dict[str, object]
+
+
+def _compare_integrating(name: str, sampler: Sampler, model: MixedModel, milliseconds: float) -> Rival:
+    """Compare an engine with sweeps that take so many milliseconds for an effective draw."""
+    for cost in engine_class(name, "cpu").likelihood_costs(model.design, joined_components(model)):
+        ratio = milliseconds / integrating_cost(sampler, model, cost)
+        if ratio <= MARGIN:  # a bound is mostly enough to know that it does not win
+            break
+    drawn = drawn_by_integrating(model)
+    facts = {"effective_draws_per_sweep": drawn} | cost.facts | {"effective_draws_per_second_to_sweeps": ratio}
+    facts |= {} if cost.is_bound else {"bytes": cost.bytes}
+    words = f", {'at least ' * cost.is_bound}{cost.words}; {drawn_by_sweeps(model):.2g} effective draws per sweep"
+    words += f", {drawn:.2g} of {name}"
+    if cost.is_too_large(sampler.chains):
+        return Rival(0.0, f"{words}, too large for {sampler.chains} chains", facts)
+    times = f"{'at most' if cost.is_bound else 'about'} " + (f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}")
     # those between kept draws are lost
-    kept = f" with thin: {sampler.thin}" if sampler.thin * drawn_by_marginal(model) > 1 else ""
-    why += f": marginal gives {times} times the effective draws per second{kept}{'' if taken else ', too few'}"
-    return Compared("marginal" if taken else name, why, estimates)
+    kept = f" with thin: {sampler.thin}" if sampler.thin * drawn > 1 else ""
+    words += f": {name} gives {times} times the effective draws per second{kept}"
+    return Rival(ratio, words + ("" if ratio > MARGIN else ", too few"), facts)
 
 
-def marginal_obstacle(sampler: Sampler, model: MixedModel) -> str | None:
-    """Describe what engine marginal cannot be combined with, or what asks for sweeps; None: nothing."""
+def _find_integrating(sampler: Sampler, model: MixedModel) -> tuple[str, str | None]:
+    """Find an engine that integrates and can sample the model, or the first, and what it cannot be combined with."""
+    obstacles = {name: find_obstacle(name, sampler, model) for name in INTEGRATING}
+    name = next((name for name, obstacle in obstacles.items() if obstacle is None), INTEGRATING[0])
+    return name, obstacles[name]
+
+
+def find_obstacle(name: str, sampler: Sampler, model: MixedModel) -> str | None:
+    """Describe what an engine that integrates cannot be combined with, or what asks for sweeps; None: nothing."""
     asked = {
         "update": "level",
         "partition": "auto",
@@ -297,15 +310,11 @@ def marginal_obstacle(sampler: Sampler, model: MixedModel) -> str | None:
         return f"sampler.burn_in: {sampler.burn_in}, fewer than the {MIN_BURN_IN} sweeps in which it learns"
     if model.all_fixed:
         return "fixed variances"
-    structured = structured_term(model)
-    if structured is not None:
-        return structured
-    if model.design.n_equations > MAX_FACTOR_EQUATIONS:
-        return f"{model.design.n_equations:,} equations, more than {MAX_FACTOR_EQUATIONS:,}"
-    dense = sum(m * m for m in dense_levels(model.design))
-    if LISTED * dense * sampler.chains > MAX_FACTOR_BYTES:  # known before anything of that size is built
-        return f"relationships that join all of {sum(dense_levels(model.design)):,} animals"
-    refused = engine_class("marginal", "cpu").refuses(model.design)
+    engine = engine_class(name, "cpu")
+    obstacle = structured_term(model) or engine.auto_obstacle(model.design, sampler.chains)
+    if obstacle is not None:
+        return obstacle
+    refused = engine.refuses(model.design)
     return None if refused is None else refused.partition(";")[0]
 
 
@@ -321,72 +330,6 @@ def structured_term(model: MixedModel) -> str | None:
 def estimated_sweeps(model: MixedModel) -> dict[str, float]:
     """Milliseconds of a sweep by engine."""
     counts = sweep_counts(model.design, sum(not model.covariance(i).fixed for i in model.random_terms))
-    return {name: cost.milliseconds(counts) for name, cost in SWEEPS.items()}
-
-
-def drawn_by_sweeps(model: MixedModel) -> float:
-    """e of serial and structured, effective draws a sweep."""
-    start = effective_draws(model).sweeps
-    on_trait, widest = np.zeros(model.design.n_traits, int), 1
-    for term in (model.design.terms[i] for i in model.random_terms if not model.covariance(i).fixed):
-        on_trait[np.unique(term.component_trait)] += _has_few_records_per_level(term)
-        widest = max(widest, term.n_components)
-    competing = max(1, int(on_trait.max(initial=0)))
-    return start / (competing**2 * widest**0.5)
-
-
-def effective_draws(model: MixedModel) -> EffectiveDraws:
-    """Return the effective draws by the type of the traits: normal, or the one that is not."""
-    if not model.design.responses:
-        return NORMAL
-    terms = [model.design.terms[i] for i in model.random_terms if not model.covariance(i).fixed]
-    return model.design.responses[0].expect_draws(any(_has_few_records_per_level(term) for term in terms))
-
-
-def _has_few_records_per_level(term: Term) -> bool:
-    """Compare the records with the levels that have some.
-
-    Herds of dozens of animals have many records, animals and mothers have few.
-    """
-    levels = np.concatenate([effect.level[effect.level >= 0] for effect in term.effects])
-    return levels.size < RECORDS_PER_LEVEL * np.unique(levels).size
-
-
-def drawn_by_marginal(model: MixedModel) -> float:
-    """e of marginal, effective draws a sweep."""
-    of_terms = count_elements([model.covariance(i) for i in model.random_terms])
-    return effective_draws(model).marginal / (1.0 + (of_terms / ELEMENTS_OF_MARGINAL) ** 3)
-
-
-def count_kept(drawn: float, thin: int) -> float:
-    """e' of draws that are kept."""
-    a = ((1.0 - drawn) / (1.0 + drawn)) ** thin
-    return (1.0 - a) / (1.0 + a) / thin
-
-
-def sweep_cost(sampler: Sampler, model: MixedModel, milliseconds: float) -> float:
-    """Milliseconds of an effective draw by sweeps of so many."""
-    drawn = count_kept(drawn_by_sweeps(model), sampler.thin)
-    return (sampler.burn_in + sampler.samples) * milliseconds / (sampler.samples * drawn)
-
-
-def marginal_cost(sampler: Sampler, model: MixedModel, cost: FactorCost) -> float:
-    """Milliseconds of an effective draw by engine marginal, the search for the shape of its proposals included."""
-    drawn = count_kept(drawn_by_marginal(model), sampler.thin)
-    sweeps = sampler.burn_in + sampler.samples
-    if model.design.responses:
-        move = LIABILITY_SWEEP_MS + FACTORS_PER_SWEEP * cost.milliseconds
-        return sweeps * move / (sampler.samples * drawn)
-    from mmgibbs.sampler.marginal.step import MIN_GRADIENT_ELEMENTS
-    from mmgibbs.sampler.marginal.surrogate import STEPS, points_kept
-    from mmgibbs.sampler.marginal.target import PAIRS, ROUNDS
-
-    p = count_elements([*map(model.covariance, model.random_terms), *model.residual.matrices])
-    looks = 2 * ROUNDS * max(PAIRS, p) + 6 * p + 10
-    shape = looks * (cost.milliseconds + cost.gradient_ms)
-    points = points_kept(p)
-    shape += SURROGATE_LEARNING_MS * points**3
-    move = MOVE_MS + SURROGATE_STEP_MS * STEPS * points * p + cost.milliseconds
-    if p >= MIN_GRADIENT_ELEMENTS:
-        move += GRADIENTS_PER_MOVE * cost.gradient_ms
-    return (shape + sweeps * move) / (sampler.samples * drawn)
+    names = select_engines(lambda kind: kind.sweeps and "cpu" in kind.auto)
+    costs = {name: engine_class(name, "cpu").sweep_cost for name in names}
+    return {name: cost.milliseconds(counts) for name, cost in costs.items() if cost is not None}

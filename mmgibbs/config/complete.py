@@ -43,7 +43,7 @@ def complete(
     _check_references(model, [trait.name for trait in analysis.traits], problems)
     _check_pedigree(data, model, problems)
     sampler = analysis.sampler
-    if sampler.tolerance is None and (sampler.method != "gibbs" or sampler.engine == "pcg"):
+    if sampler.tolerance is None and (sampler.method != "gibbs" or sampler.has_solver):
         sampler = sampler.model_copy(update={"tolerance": sampler.default_tolerance})
     directory = Path(os.path.abspath(analysis.output.directory or Path("runs") / name))
     saved = with_absolute_files(analysis.output.save_levels, folder)

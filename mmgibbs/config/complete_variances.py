@@ -23,6 +23,7 @@ from mmgibbs.config.types_of_traits import (
 )
 from mmgibbs.config.variances import ResidualClass, ResidualVariance, Variance, Variances
 from mmgibbs.errors import nearest
+from mmgibbs.models.engine_kinds import INTEGRATING
 from mmgibbs.models.priors import KINDS
 
 AnyVariance = TypeVar("AnyVariance", bound=Variance)
@@ -171,16 +172,17 @@ def _refuse_sweeps(analysis: Analysis, residual: ResidualVariance, problems: Pro
             "cannot be combined with sampler.method: gibbs; needed method: reml or blup, or the same relationship in a "
             "random effect, beside which the residual is a nugget",
         )
-    if residual.known is not None and sampler.method == "gibbs" and sampler.engine not in ("auto", "marginal"):
+    if residual.known is not None and sampler.method == "gibbs" and sampler.engine not in ("auto", *INTEGRATING):
         problems.add(
             (*place, "known"),
-            f"cannot be combined with sampler.engine: {sampler.engine}; needed auto or marginal, or sampler.method: "
-            "reml or blup",
+            f"cannot be combined with sampler.engine: {sampler.engine}; needed auto or {' or '.join(INTEGRATING)}, or "
+            "sampler.method: reml or blup",
         )
-    if (residual.relationships or residual.known is not None) and sampler.method != "gibbs" and sampler.engine == "pcg":
+    if (residual.relationships or residual.known is not None) and sampler.method != "gibbs" and sampler.has_solver:
         problems.add(
             ("sampler", "engine"),
-            "found pcg, which cannot be combined with correlated residuals (variances.residual); needed auto",
+            f"found {sampler.engine}, which cannot be combined with correlated residuals (variances.residual); needed "
+            "auto",
         )
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from mmgibbs.models.engine_kinds import ENGINES, WITHOUT_SWEEPS
+from mmgibbs.models.engine_kinds import INTEGRATING, WITHOUT_SWEEPS, select_engines
 from mmgibbs.models.gpu_rules import Asked, describe_gpu_refusal
 from mmgibbs.models.marker_priors import MARKER_PRIORS
 
 WORD = 2**32  # seeds, chains and sweeps are words of the random-number counter
-_WITHOUT_SOLUTIONS = tuple(name for name, kind in ENGINES.items() if not kind.solves)
+_WITHOUT_SOLUTIONS = select_engines(lambda kind: not kind.solves)
+_WITHOUT_EFFECT = select_engines(lambda kind: "effect" not in kind.partitions)
+_SERIAL = select_engines(lambda kind: kind.sweeps and not kind.threads)
 
 
 class Rule(NamedTuple):
@@ -250,11 +252,11 @@ RULES: dict[str, tuple[Rule | Clash | RefusedByGpu, ...]] = {
         Rule("partition", lambda s: s.partition == "effect" and s.update == "level",
              "found effect, which draws the effects of a level separately and cannot be combined with update: level; "
              "needed update: site, or partition: colour or equal"),
-        Clash("partition", ("effect",), "engine", ("structured",), "colour or auto, or engine: serial or hybrid"),
+        Clash("partition", ("effect",), "engine", _WITHOUT_EFFECT, "colour or auto, or engine: serial or hybrid"),
         RefusedByGpu("device"),
         Clash("update", ("site",), "method", ("blup", "reml"), "level", ", which draws nothing"),
         Clash("update", ("site",), "sampling_engine", WITHOUT_SWEEPS, "level", ", which draws all levels at once"),
-        Rule("tolerance", lambda s: s.tolerance is not None and s.method == "gibbs" and s.engine != "pcg",
+        Rule("tolerance", lambda s: s.tolerance is not None and s.method == "gibbs" and not s.has_solver,
              "found {s.tolerance:g}, which cannot be combined with engine: {s.engine}, which solves nothing; needed "
              "engine: pcg, or method: blup or reml"),
         Rule("threads", lambda s: s.engine in WITHOUT_SWEEPS and s.has_several_threads, _ONE_THREAD),
@@ -270,8 +272,8 @@ RULES: dict[str, tuple[Rule | Clash | RefusedByGpu, ...]] = {
         # REML and the marginal engine solve the equations on the CPU, in double precision
         Clash("engine", _WITHOUT_SOLUTIONS, "method", ("reml",), "auto or pcg"),
         Clash("precision", ("single",), "method", ("reml",), "double"),
-        Clash("precision", ("single",), "sampling_engine", ("marginal",), "double"),
-        Clash("interweave", (True,), "sampling_engine", ("marginal",), "auto"),
+        Clash("precision", ("single",), "sampling_engine", INTEGRATING, "double"),
+        Clash("interweave", (True,), "sampling_engine", INTEGRATING, "auto"),
         Clash("engine", _WITHOUT_SOLUTIONS, "method", ("blup",), "pcg or auto"),
     ),
 }
@@ -304,7 +306,7 @@ BETWEEN_SECTIONS = (
     Rule("sampler.method", lambda s: s.model.markers and s.model.plugin is None and s.sampler.method != "gibbs",
          "{s.sampler.method} cannot be combined with model.markers; needed gibbs"),
     Rule("sampler.threads",  # threads share SNP effects with any engine
-         lambda s: s.sampler.engine == "serial" and not s.model.markers and s.sampler.has_several_threads,
+         lambda s: s.sampler.engine in _SERIAL and not s.model.markers and s.sampler.has_several_threads,
          _ONE_THREAD.replace("{s.", "{s.sampler.")),
     Rule("output.save_marker_draws", lambda s: s.output.save_marker_draws is not None and not s.model.markers,
          "found no SNP effects, needed a term in model.markers"),

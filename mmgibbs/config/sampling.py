@@ -34,7 +34,7 @@ from mmgibbs.config.fields import (
 from mmgibbs.config.messages import Expected, Problems, unexpected, unexpected_text, wrong
 from mmgibbs.config.rules import WORD
 from mmgibbs.config.text import is_nothing
-from mmgibbs.models.engine_kinds import ENGINES
+from mmgibbs.models.engine_kinds import ENGINES, SOLVERS
 
 if TYPE_CHECKING:
     EngineName = str
@@ -210,7 +210,12 @@ class Sampler(Section):
     @property
     def is_sampled_reml(self) -> bool:
         """REML by Monte Carlo."""
-        return self.method == "reml" and self.engine == "pcg"
+        return self.method == "reml" and self.has_solver
+
+    @property
+    def has_solver(self) -> bool:
+        """The engine that is named solves the equations."""
+        return self.engine in SOLVERS
 
     @property
     def default_tolerance(self) -> float:

@@ -53,7 +53,7 @@ COLUMNS = 1024  # of A22 at once
 def products_suffice(spec: object, sampler: Sampler, of_pedigree: AMatrix | None) -> bool:
     """The inverse by a core need not be formed: where no row of it is read, but for metafounders, whose block it would
     join, and omega above 1, where it is to be seen whether H is positive definite."""
-    multiplied = sampler.method == "blup" or (sampler.method == "gibbs" and sampler.engine == "pcg")
+    multiplied = sampler.method == "blup" or (sampler.method == "gibbs" and sampler.has_solver)
     if not multiplied or not isinstance(spec, Genomic) or spec.core is None or isinstance(of_pedigree, Metafounders):
         return False
     return not isinstance(spec, SingleStep) or spec.omega <= 1

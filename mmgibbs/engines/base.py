@@ -27,7 +27,7 @@ Engines with the same partition, update and key give the same chain up to roundi
 
 `HostState` is all of this but the sweep, for engines in the memory of this machine; state.py has its parts.
 `SweepEngine` makes its sweep from a list of `BlockSweep`s: a new way to draw some equations is one class with two
-methods. What an engine cannot do it says in `refuses`, which is asked before anything is built (engines/choice.py).
+methods. What an engine cannot do, and what it costs, its class says before anything is built (facts.py).
 """
 
 from __future__ import annotations
@@ -41,17 +41,16 @@ import numpy as np
 
 from mmgibbs.engines.augment import ResidualSums, Sums
 from mmgibbs.engines.dense_products import dense_quadratic_form
+from mmgibbs.engines.facts import EngineFacts
 from mmgibbs.engines.state import Key as Key  # noqa: PLC0414  engines find it here
 from mmgibbs.engines.state import LocationState
 from mmgibbs.equations.base import invert_residual, invert_terms
-from mmgibbs.equations.partition import KINDS
 from mmgibbs.equations.records import subtract_matvec
 from mmgibbs.equations.relationships import quadratic_form
 from mmgibbs.equations.scaling import Elements, Scaling
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.threads import ALONE, Threads
-from mmgibbs.models.design import Design
 from mmgibbs.models.labels import component_labels
 from mmgibbs.models.residual import Blocks, ClassBlocks
 
@@ -208,14 +207,10 @@ class IntegratedLiabilities(Integrated, Protocol):
         """Return what the liabilities say of psi, (n_summary,)."""
 
 
-class HostState(LocationState):
+class HostState(EngineFacts, LocationState):
     """A chain in the memory of this machine: its state (state.py), and products of it. An engine adds `sweep`."""
 
-    name: ClassVar[str]
-    options: ClassVar[tuple[str, ...]] = ("update",)  # what of an EngineChoice it takes (choice.py)
-    partitions: ClassVar[tuple[str, ...]] = KINDS  # that it sweeps; the first where the analysis leaves it open
     draws_scores: ClassVar[bool] = False  # whether it sweeps terms whose G has no inverse (scores.py)
-    runs_side_by_side: ClassVar[bool] = False  # chains of it in threads of one process, built with `beside`
     threads_of_effects: Threads = ALONE  # that share sweeps over SNP effects
 
     def __init__(self, equations: StructuredEquations, real: np.dtype | None = None):
@@ -223,11 +218,6 @@ class HostState(LocationState):
         self._scaling: Scaling = Scaling(equations)
         self._sums: ResidualSums | None = None
         self._key_of_R: bytes | None = None  # of the R that `Rinv` is the inverse of
-
-    @staticmethod
-    def refuses(design: Design) -> str | None:
-        """Describe what a design has that the engine cannot do, to follow "cannot be combined with"; None: nothing."""
-        return None
 
     @abstractmethod
     def sweep(self, number: int, key: Key) -> dict[str, float] | None:

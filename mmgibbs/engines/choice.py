@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mmgibbs.models.engine_kinds import ENGINES
+from mmgibbs.models.engine_kinds import ENGINES, EngineKind
 
 if TYPE_CHECKING:
     from mmgibbs.engines.base import Engine, HostState
     from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
-    from mmgibbs.engines.direct.engine import Joined
+    from mmgibbs.engines.direct.costs import Joined
     from mmgibbs.equations.structured import StructuredEquations
 
     EngineClass = type[HostState] | type[StructuredGpuEngine]
@@ -39,13 +39,18 @@ class EngineChoice:
     bytes: int = 0  # that each chain takes for the engine beside the equations and its state
 
     @property
-    def runs_side_by_side(self) -> bool:
-        """True if chains share a device, each in a thread of one process."""
-        return engine_class(self.name, self.device).runs_side_by_side
+    def kind(self) -> EngineKind:
+        """Its line in the table."""
+        return ENGINES[self.name]
+
+    @property
+    def engine(self) -> EngineClass:
+        """Its class."""
+        return engine_class(self.name, self.device)
 
     def build(self, equations: StructuredEquations, beside: Engine | None = None) -> Engine:
         """The engine of a chain; beside: that of a chain in this process with which it shares a device."""
-        engine = engine_class(self.name, self.device)
+        engine = self.engine
         options: dict[str, Any] = {option: getattr(self, option) for option in engine.options}
         if beside is not None:
             options["beside"] = beside

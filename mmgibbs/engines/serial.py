@@ -20,6 +20,7 @@ import numpy as np
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import LOCATION, Site, stream
 from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
+from mmgibbs.engines.costs import SweepCost
 from mmgibbs.engines.dense import DenseSweep
 from mmgibbs.engines.level import (
     add_prior,
@@ -47,6 +48,7 @@ class SerialEngine(SweepEngine):
 
     name = "serial"
     options = ("update", "threads")
+    sweep_cost = SweepCost(0.058, 0.083, 0.0, 5.0e-6, 0.9e-5, 3.5e-5)
 
     def __init__(self, equations: StructuredEquations, update: str = "level", threads: int = 1):
         """threads: of steps beside the sweep, such as SNP effects; the levels are drawn one after another."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from mmgibbs.models.engine_kinds import ENGINES, WITHOUT_SWEEPS
+from mmgibbs.models.engine_kinds import ENGINES, SOLVERS, WITHOUT_SWEEPS
 from mmgibbs.models.families import FAMILIES
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _find_long_list(asked: Asked) -> str | None:
 
 ON_CPU = "device: cpu or auto"
 GPU_RULES = (
-    GpuRule("reml", lambda a: "method: reml" if a.method == "reml" and a.engine != "pcg" else None,
+    GpuRule("reml", lambda a: "method: reml" if a.method == "reml" and a.engine not in SOLVERS else None,
             "it factorises sparse equations, which the CPU does", f"engine: pcg, or {ON_CPU}"),
     GpuRule("absorption", lambda a: "preconditioner: absorption" if a.preconditioner == "absorption" else None,
             "levels are absorbed on the CPU", f"auto or blocks, or {ON_CPU}"),
@@ -121,7 +121,8 @@ GPU_RULES = (
                         "an effect with several levels per record ({term})"),
             "a GPU follows one level of a record", ON_CPU),
     GpuRule("components",
-            _find_terms(lambda a: a.sweeps and a.engine != "hybrid", lambda t: t.n_components > MAX_COMPONENTS,
+            _find_terms(lambda a: a.sweeps and not ENGINES[a.engine].wide_levels_on_gpu,
+                        lambda t: t.n_components > MAX_COMPONENTS,
                         "term '{name}', which has {k} components per level"),
             f"a level has at most {MAX_COMPONENTS} there", ON_CPU),
     *(GpuRule(f"family {name}", _find_family(name), "its liabilities are drawn on the CPU", ON_CPU)

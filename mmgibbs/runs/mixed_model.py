@@ -199,7 +199,7 @@ class MixedModelProblem:
         """Term -> why it is left out."""
         from mmgibbs.sampler.interweave import reason_not_interweaved
 
-        model, wanted = self.assembled.model, self.analysis.sampler.interweave and self.choice.name != "marginal"
+        model, wanted = self.assembled.model, self.analysis.sampler.interweave and not self.choice.kind.integrates
         out = [i for i in model.random_terms if wanted and i not in self.schedule.interweave]
         return {model.design.terms[i].name: reason_not_interweaved(model, i) for i in out}
 

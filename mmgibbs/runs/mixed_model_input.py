@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mmgibbs.build.assemble import Assembled, assemble
 from mmgibbs.build.decisions import decision_notes, read_decisions
-from mmgibbs.build.device_memory import count_device, count_matrix
+from mmgibbs.build.device_memory import count_device, count_memory_of_device
 from mmgibbs.build.engine import choose_engine
 from mmgibbs.build.memory_estimate import (
     count_factor,
@@ -54,7 +54,7 @@ def read_mixed_model(
     order = partition(prepared.design, chosen.partition)
     equations = structured_equations(prepared.design, order, analysis.sampler.precision)
     if chosen.engine.device == "gpu":
-        count_device(chosen.engine, equations, schedule)  # refuses what does not fit
+        count_memory_of_device(chosen.engine, equations, schedule)  # refuses what does not fit
     clock.lap("equations")
     console.say(
         f"{equations.n_equations:,} equations, {prepared.design.n_records:,} records, {equations.bytes / 1e6:,.1f} MB"
@@ -75,8 +75,7 @@ def mixed_model_counts(analysis: Analysis) -> dict:
     if chosen.engine.device == "gpu":
         order = partition(prepared.design, chosen.partition)
         equations = structured_equations(prepared.design, order, analysis.sampler.precision)
-        of_device = count_device(chosen.engine, equations, schedule)
-        counts |= {"device": count_matrix(equations, of_device) if chosen.engine.name == "hybrid" else of_device}
+        counts |= {"device": count_device(chosen.engine, equations, schedule)}
     if analysis.sampler.method == "gibbs":
         counts |= {"engine": chosen.engine.name, "engine_chosen_because": chosen.why}
     warned, notes = split_messages(decision_notes(analysis, prepared, assembled.model.decisions))
@@ -126,7 +125,7 @@ def _checked_schedule(analysis: Analysis, assembled: Assembled, choice: EngineCh
     """ConfigError for targets of what is not sampled, DeviceError where it would not fit into memory."""
     s, solves = analysis.sampler, analysis.sampler.method != "gibbs"
     interweave: tuple[int, ...] = ()
-    if not solves and choice.name != "marginal":
+    if not solves and not choice.kind.integrates:
         from mmgibbs.sampler.interweave import terms_to_interweave
 
         interweave = terms_to_interweave(assembled.model, s.interweave)

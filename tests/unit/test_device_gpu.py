@@ -16,7 +16,7 @@ from reference import models
 
 import mmgibbs.build.device_memory
 import mmgibbs.build.engine
-import mmgibbs.engines.coloured_gpu.markers
+import mmgibbs.engines.coloured_gpu.engine
 from mmgibbs.build.assemble import assemble
 from mmgibbs.build.engine import choose_engine
 from mmgibbs.config.relationships import KINDS
@@ -281,7 +281,7 @@ def test_rules_of_sizes_and_of_correlated_residuals(monkeypatch):
 def test_device_memory_of_snp_effects_is_counted(folder, monkeypatch):
     needed = []
     for of_markers in (0, 10**7):
-        monkeypatch.setattr(mmgibbs.engines.coloured_gpu.markers, "marker_bytes", lambda *_, n=of_markers: n)
+        monkeypatch.setattr(mmgibbs.engines.coloured_gpu.engine, "marker_bytes", lambda *_, n=of_markers: n)
         needed.append(counted(folder, of_snps("rr"), monkeypatch)["device"]["bytes"])
     assert needed[1] - needed[0] == 10**7
 

@@ -28,6 +28,7 @@ from mmgibbs.engines.coloured.pieces import LongSweep, long_levels
 from mmgibbs.engines.coloured.record_rows import RowScaling
 from mmgibbs.engines.coloured.squares import SQUARES, augmented_products, quadratic_of_rows
 from mmgibbs.engines.coloured.unrolled import unroll, unroll_term
+from mmgibbs.engines.costs import SweepCost
 from mmgibbs.engines.dense import DenseSweep
 from mmgibbs.engines.scores import ScoreSweep
 from mmgibbs.engines.serial import LevelSweep
@@ -46,7 +47,7 @@ class StructuredEngine(SweepEngine):
 
     name = "structured"
     options = ("update", "threads")
-    partitions = ("colour",)
+    sweep_cost = SweepCost(0.057, 0.138, 0.0053, 2.6e-6, 1.5e-5, 0.5e-5)
 
     def __init__(self, equations: StructuredEquations, update: str = "level", threads: int = 1):
         refuse_other_partitions(equations)

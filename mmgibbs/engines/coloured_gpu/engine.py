@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from mmgibbs.engines.coloured_gpu.resident import Colour, Resident
 from mmgibbs.engines.coloured_gpu.scaling import ResidentScaling, fill_symmetric
 from mmgibbs.engines.coloured_gpu.sizes import (
     THREADS,
+    bytes_per_sweep,
     count_blocks,
     count_strands,
     lower,
@@ -44,6 +45,7 @@ from mmgibbs.engines.coloured_gpu.sizes import (
 from mmgibbs.engines.coloured_gpu.source import REAL, kernel, model_kernels, specialisations, term_kernels
 from mmgibbs.engines.coloured_gpu.variances import ResidentVariances
 from mmgibbs.engines.device_sweep import VariancePlan
+from mmgibbs.engines.facts import DeviceTraffic, EngineFacts
 from mmgibbs.engines.state import replaced_y
 from mmgibbs.equations.base import precisions
 from mmgibbs.equations.dense import DenseLevels
@@ -53,7 +55,6 @@ from mmgibbs.errors import DeviceError
 from mmgibbs.machine.device import Argument, Device, DeviceArray, make_struct, refuse_beyond_device
 from mmgibbs.machine.gpu_queue import GpuQueue
 from mmgibbs.machine.shared_arrays import SharedArrays
-from mmgibbs.models.design import Design
 from mmgibbs.models.gpu_rules import Asked, describe_gpu_refusal
 from mmgibbs.models.relationships.identity import IdentityLists
 from mmgibbs.models.residual import Blocks, ClassBlocks
@@ -63,17 +64,16 @@ FEW_PIECES = 16  # that a thread adds while a block of threads would still share
 NONE_FAILED = np.uint64(2**64 - 1)
 
 
-class StructuredGpuEngine:
+class StructuredGpuEngine(EngineFacts):
     """Coloured sweeps on a device (mmgibbs.machine.device.Device; the current one where None).
 
     State: Theta per term and e, in sweep order, in the equations' precision, on the device. beside: the engine of
     another chain of the same equations, whose lists this one reads too. ModelError for another partition than colours;
     DeviceError without a GPU, or where the state does not fit on it."""
 
-    name: ClassVar[str] = "structured"
-    options: ClassVar[tuple[str, ...]] = ("update",)
-    partitions: ClassVar[tuple[str, ...]] = ("colour",)
-    runs_side_by_side: ClassVar[bool] = True
+    name = "structured"
+    runs_side_by_side = True
+    less_device_memory = "precision: single, engine: hybrid, or "
 
     def __init__(
         self,
@@ -92,8 +92,7 @@ class StructuredGpuEngine:
         eq, T = equations, equations.design.n_traits
         self.shared: SharedArrays = SharedArrays(queue) if beside is None else beside.shared
         self.shared.wait()
-        needed = resident_bytes(eq) + marker_bytes(eq.design, eq.real)
-        refuse_beyond_device(needed, queue.free_bytes(), what, REMEDY)
+        refuse_beyond_device(self.count_device_bytes(eq), queue.free_bytes(), what, REMEDY)
         text, names = model_kernels(eq)
         self._kernels = queue.kernels(text, names)
         self.resident = Resident(eq, queue, self.shared)
@@ -129,9 +128,14 @@ class StructuredGpuEngine:
         self.start()
 
     @staticmethod
-    def refuses(design: Design) -> str | None:
-        """See HostState.refuses: what a GPU does not take is in models/gpu_rules.py."""
-        return None
+    def count_device_bytes(equations: StructuredEquations, interweaved: Sequence[int] = ()) -> int:
+        """Count the bytes of the whole state, which stays on the device."""
+        return resident_bytes(equations, interweaved) + marker_bytes(equations.design, equations.real)
+
+    @staticmethod
+    def count_device_traffic(equations: StructuredEquations, needed: int, free: int) -> DeviceTraffic:
+        """Count what a sweep of the effects moves."""
+        return DeviceTraffic("a sweep of the effects", bytes_per_sweep(equations), {})
 
     # State
 

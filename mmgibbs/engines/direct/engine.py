@@ -6,18 +6,19 @@ theta ~ N(C^-1 b, C^-1) with the factor that the last psi left. Normals are keye
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.base import HostState, Key
+from mmgibbs.engines.direct.costs import FactorCost, Joined, describe_too_large, factor_cost, least_cost
 from mmgibbs.engines.markers import with_markers
 from mmgibbs.engines.scores import with_scores
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
-from mmgibbs.likelihood.coefficients import Blocks, coefficients
+from mmgibbs.likelihood.coefficients import coefficients
 from mmgibbs.likelihood.integrated import IntegratedLikelihood
 from mmgibbs.likelihood.liabilities import LiabilityLikelihood
 from mmgibbs.machine.memory import refuse_beyond_free
@@ -25,8 +26,6 @@ from mmgibbs.models.covariance import full_block
 from mmgibbs.models.design import Design
 from mmgibbs.models.families import Response
 from mmgibbs.models.residual import stack_classes
-
-Joined = tuple[tuple[Blocks | None, ...], tuple[Blocks, ...]]  # components that may covary, of terms and of residuals
 
 OTHER_ENGINE = "a machine with more memory, or another sampler.engine"
 
@@ -39,6 +38,7 @@ class MarginalEngine(HostState):
 
     name = "marginal"
     options = ("joined",)
+    auto_obstacle = staticmethod(describe_too_large)
 
     def __init__(self, equations: StructuredEquations, joined: Joined | None = None):
         super().__init__(equations, np.dtype(np.float64))
@@ -61,8 +61,19 @@ class MarginalEngine(HostState):
 
     @staticmethod
     def refuses(design: Design) -> str | None:
-        """Describe what it refuses: see HostState.refuses."""
+        """Describe what it refuses: see EngineFacts.refuses."""
         return with_markers(design) or unsupported_liabilities(design) or with_scores(design)
+
+    @staticmethod
+    def likelihood_costs(design: Design, joined: Joined) -> Iterator[FactorCost]:
+        """Yield a bound without fill, mostly enough to know that it does not win, then what elimination says."""
+        yield least_cost(design, *joined)
+        yield factor_cost(design, *joined)
+
+    @staticmethod
+    def count_bytes(design: Design, joined: Joined) -> int:
+        """Count the bytes of a factor and its lists."""
+        return factor_cost(design, *joined).bytes
 
     @property
     def theta(self) -> list[np.ndarray]:

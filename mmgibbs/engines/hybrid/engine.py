@@ -22,10 +22,12 @@ import numpy as np
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.base import HostState, Key, refuse_singular
 from mmgibbs.engines.dense import with_dense_block
+from mmgibbs.engines.facts import DeviceTraffic
 from mmgibbs.engines.hybrid.device import DeviceUpdates
 from mmgibbs.engines.hybrid.host import HostUpdates
 from mmgibbs.engines.hybrid.kernels import factor_block, sample_block
 from mmgibbs.engines.hybrid.order import UpdateOrder
+from mmgibbs.engines.hybrid.sizes import matrix_bytes, vector_bytes
 from mmgibbs.engines.liabilities import first_trait_not_normal
 from mmgibbs.engines.markers import with_markers
 from mmgibbs.engines.scores import with_scores
@@ -48,11 +50,22 @@ class HybridEngine(HostState):
 
     name = "hybrid"
     options = ("update", "device", "threads")
-    partitions = ("colour", "term", "effect", "equal")
 
     @staticmethod
     def refuses(design: Design) -> str | None:
         return with_markers(design) or with_dense_block(design) or first_trait_not_normal(design) or with_scores(design)
+
+    @staticmethod
+    def count_device_bytes(equations: StructuredEquations, interweaved: Sequence[int] = ()) -> int:
+        """Count the bytes of vectors alone: what does not fit of the matrix is copied as it is needed."""
+        return vector_bytes(equations)
+
+    @staticmethod
+    def count_device_traffic(equations: StructuredEquations, needed: int, free: int) -> DeviceTraffic:
+        """Count the vectors and the matrix, which is read once in a sweep, where both fit."""
+        matrix = matrix_bytes(equations)
+        moved = needed + matrix
+        return DeviceTraffic("a sweep of the effects", moved if moved <= free else None, {"matrix_bytes": matrix})
 
     def __init__(
         self,

@@ -23,8 +23,9 @@ import numpy as np
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import PERTURB, stream
 from mmgibbs.engines.base import HostState, Key
+from mmgibbs.engines.facts import DeviceTraffic
 from mmgibbs.engines.markers import with_markers
-from mmgibbs.engines.pcg.device_solver import make_solver
+from mmgibbs.engines.pcg.device_solver import bytes_per_iteration, count_bytes, make_solver
 from mmgibbs.engines.pcg.solver import Columns
 from mmgibbs.engines.scores import with_scores
 from mmgibbs.equations.core import CoreLevels
@@ -73,8 +74,18 @@ class PcgEngine(HostState):
 
     @staticmethod
     def refuses(design: Design) -> str | None:
-        """Describe what it refuses: see HostState.refuses."""
+        """Describe what it refuses: see EngineFacts.refuses."""
         return with_markers(design) or with_scores(design)
+
+    @staticmethod
+    def count_device_bytes(equations: StructuredEquations, interweaved: Sequence[int] = ()) -> int:
+        """Count the bytes of the equations and of a right-hand side."""
+        return sum(count_bytes(equations))
+
+    @staticmethod
+    def count_device_traffic(equations: StructuredEquations, needed: int, free: int) -> DeviceTraffic:
+        """Count what an iteration moves."""
+        return DeviceTraffic("an iteration", bytes_per_iteration(equations), {})
 
     def _hold(self, x: np.ndarray) -> None:
         self._x = np.ascontiguousarray(x)

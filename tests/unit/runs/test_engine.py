@@ -12,13 +12,16 @@ from helpers.support import ROOT
 
 from mmgibbs.build import engine as of_runs
 from mmgibbs.build.assemble import assemble
+from mmgibbs.build.effective_draws import count_kept
 from mmgibbs.build.engine import choose_engine, estimated_sweeps, joined_components
 from mmgibbs.build.memory_estimate import refuse_sampling_beyond_memory
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
-from mmgibbs.engines import costs
+from mmgibbs.engines.choice import engine_class
+from mmgibbs.engines.direct import costs
 from mmgibbs.errors import ConfigError, DeviceError
 from mmgibbs.likelihood.integrated import IntegratedLikelihood
+from mmgibbs.models.engine_kinds import ENGINES
 from mmgibbs.runs.mixed_model_chains import MixedModelFactory
 from mmgibbs.sampler.schedule import Schedule
 
@@ -85,10 +88,10 @@ def test_fixed_variances_and_too_many_equations_get_sweeps(first, monkeypatch):
         residual=dataclasses.replace(model.residual.matrices[0], fixed=True),
     )
     assert "cannot be combined with fixed variances" in choose_engine(sampler, fixed).why
-    monkeypatch.setattr(of_runs, "MAX_FACTOR_EQUATIONS", 3000)
+    monkeypatch.setattr(costs, "MAX_FACTOR_EQUATIONS", 3000)
     chosen = choose_engine(sampler, model)
     assert chosen.engine.name != "marginal" and "3,573 equations, more than 3,000" in chosen.why
-    monkeypatch.setattr(of_runs, "MIN_STRUCTURED_EQUATIONS", 3000)
+    monkeypatch.setitem(ENGINES, "structured", ENGINES["structured"]._replace(fastest_from=3000))
     chosen = choose_engine(sampler, model)
     assert (chosen.engine.name, chosen.why) == ("structured", "auto: 3,573 equations, at least 3,000")
 
@@ -136,7 +139,7 @@ def test_what_marginal_cannot_do_with_liabilities_is_refused(tmp_path):
 def test_where_marginal_cannot_win_nothing_is_eliminated(monkeypatch):
     sampler, model = read("beef")
     whole = choose_engine(sampler, model)
-    monkeypatch.setattr(of_runs, "factor_cost", lambda *_: pytest.fail("C was built"))
+    monkeypatch.setattr("mmgibbs.engines.direct.engine.factor_cost", lambda *_: pytest.fail("C was built"))
     chosen = choose_engine(sampler, model)
     assert chosen == whole and "at least " in chosen.why and "at most " in chosen.why
     assert chosen.estimates["marginal"]["without_fill"]
@@ -145,7 +148,7 @@ def test_where_marginal_cannot_win_nothing_is_eliminated(monkeypatch):
 def test_factors_too_large_for_all_chains_at_once_are_never_taken(first, monkeypatch):
     sampler, model = first
     size = choose_engine(sampler, model).engine.bytes
-    monkeypatch.setattr(of_runs, "MAX_FACTOR_BYTES", 3 * size)
+    monkeypatch.setattr(costs, "MAX_FACTOR_BYTES", 3 * size)
     assert choose_engine(sampler, model).engine.name == "marginal"  # two chains
     chosen = choose_engine(sampler.model_copy(update={"chains": 4}), model)
     assert chosen.engine.name != "marginal" and "too large for 4 chains" in chosen.why
@@ -174,7 +177,7 @@ def test_kept_draws_are_those_of_an_autoregression():
     for e, thin in [(0.3, 1), (0.05, 4), (0.6, 10), (1.0, 7)]:
         of_lag = ((1 - e) / (1 + e)) ** thin
         expected = 1 / (1 + 2 * sum(of_lag**lag for lag in range(1, 2000))) / thin
-        assert of_runs.count_kept(e, thin) == pytest.approx(expected, rel=1e-9)
+        assert count_kept(e, thin) == pytest.approx(expected, rel=1e-9)
 
 
 def test_two_traits_with_four_matrices_are_swept(tmp_path):
@@ -193,7 +196,7 @@ def test_the_factor_is_what_was_estimated(name):
     _, model = read(name)
     joined = joined_components(model)
     cost = costs.factor_cost(model.design, *joined)
-    known = of_runs.engine_class("marginal", "cpu")
+    known = engine_class("marginal", "cpu")
     assert known.refuses(model.design) is None
     built = IntegratedLikelihood(costs_of(model))
     assert (cost.elements, cost.operations) == (built.columns.elements, built.columns.flops)
@@ -253,7 +256,7 @@ def test_a_run_says_what_it_took_and_why_and_keeps_it(tmp_path, monkeypatch):
 def test_a_dense_block_too_large_for_a_factor_is_known_before_it_is_built(monkeypatch):
     """Of 20,000 genotyped animals the lists of C alone would take tens of gigabytes."""
     sampler, model = read("single_step")
-    monkeypatch.setattr(of_runs, "MAX_FACTOR_BYTES", 1_000_000)
-    monkeypatch.setattr(of_runs, "factor_cost", lambda *_: pytest.fail("C was built"))
+    monkeypatch.setattr(costs, "MAX_FACTOR_BYTES", 1_000_000)
+    monkeypatch.setattr("mmgibbs.engines.direct.engine.factor_cost", lambda *_: pytest.fail("C was built"))
     chosen = choose_engine(sampler, model)
     assert chosen.engine.name == "serial" and "relationships that join all of" in chosen.why
