@@ -30,6 +30,9 @@ SCRIPT = """
     np.testing.assert_allclose(*means, rtol=0.15)
     assert "draws the last effects first" in make_report(["reversed"]).read_text(encoding="utf-8")
     assert '"reversed"' in as_json()
+    chosen = mmgibbs.run(analysis(engine="auto"), progress=False, report=False).info
+    assert chosen["engine"] == "reversed" and "ms per sweep of reversed" in chosen["engine_chosen_because"]
+    assert set(chosen["engine_estimates"]["milliseconds_per_sweep"]) == {"serial", "structured", "reversed"}
     for more, said in (({"device": "gpu"}, "engine: reversed: it has no kernels"), ({"method": "blup"}, "pcg or auto")):
         with pytest.raises(mmgibbs.ConfigError, match=said):
             mmgibbs.run(analysis(**more), progress=False)
