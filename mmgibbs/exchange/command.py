@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from importlib import import_module
 
+from mmgibbs.exchange.export_formats import EXPORT_FORMATS
 from mmgibbs.options import NumberRange, add_output, add_overwrite, describe
 
 
@@ -12,19 +14,10 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
     describe(
         parser,
         "Write a finished run as the files of another program, as deregressed proofs, or its draws as a table.",
-        "Format blupf90: `solutions` (trait, effect, level, solution, s.e., which is the posterior standard deviation, "
-        "left out if it is unknown); `levels.csv` (effect, level, id, term, name: what the numbers of effects and "
-        "levels mean); and, if variances were sampled, `postgibbs_samples` (number, round, how many, the "
-        "(co)variances; one chain after another, with rounds numbered on) and `postind` (the position of each "
-        "(co)variance in a sample).",
-        "Format deregressed: `deregressed.csv` and `.parquet` with the deregressed proof of each animal, the parent "
-        "average removed, its reliability and its weight (Garrick, Taylor & Fernando 2009), for a second analysis such "
-        "as one by SNPs. Animals without information beyond their parents are left out and counted.",
-        "Format draws: `draws.csv` and `.parquet` with a row for each kept draw of each chain (chain, draw, and a "
-        "column for each parameter), for programs that do not read draws.nc.",
+        *(f"Format {name}: {known.words}" for name, known in EXPORT_FORMATS.items()),
     )
     parser.add_argument("run", metavar="RUN", help="the folder of a finished run")
-    parser.add_argument("--format", required=True, choices=["blupf90", "deregressed", "draws"], help="what to write")
+    parser.add_argument("--format", required=True, choices=[*EXPORT_FORMATS], help="what to write")
     parser.add_argument(
         "--unexplained", type=NumberRange(0, below=1), default=0.5, metavar="SHARE",
         help="deregressed: share of the genetic variance that markers of the second analysis do not explain, for the "
@@ -35,24 +28,15 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def export(args: argparse.Namespace) -> None:
-    if args.format == "deregressed":
-        from mmgibbs.exchange.deregression import export_deregressed
-
-        folder, notes = export_deregressed(
-            args.run, args.output, unexplained=args.unexplained, overwrite=args.overwrite
-        )
-        for note in notes:
-            print(f"note: {note}", file=sys.stderr)
-        print(f"written to {folder}")
-        return
-    if args.format == "draws":
-        from mmgibbs.exchange.draws_write import export_draws
-
-        print(f"written to {export_draws(args.run, args.output, overwrite=args.overwrite)}")
-        return
-    from mmgibbs.exchange.blupf90_write import export_blupf90
-
-    print(f"written to {export_blupf90(args.run, args.output, overwrite=args.overwrite)}")
+    known = EXPORT_FORMATS[args.format]
+    module, _, function = known.writer.partition(":")
+    write = getattr(import_module(f"mmgibbs.exchange.{module}"), function)
+    options = {name: getattr(args, name) for name in known.options}
+    written = write(args.run, args.output, overwrite=args.overwrite, **options)
+    folder, notes = written if isinstance(written, tuple) else (written, [])
+    for note in notes:
+        print(f"note: {note}", file=sys.stderr)
+    print(f"written to {folder}")
 
 
 def add_import_arguments(parser: argparse.ArgumentParser) -> None:
