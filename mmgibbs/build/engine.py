@@ -77,10 +77,10 @@ def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = 
     if sampler.method == "gibbs" and not kind.integrates:
         _refuse_joint_levels(comparison.name, sampler, model)
     if correlated and sampler.method == "gibbs" and not kind.draws_correlations:
-        able = " or ".join([*select_engines(lambda kind: kind.draws_correlations), "auto"])
+        engines = " or ".join([*select_engines(lambda kind: kind.draws_correlations), "auto"])
         raise ConfigError(
             f"sampler.engine: found {comparison.name}, which cannot be combined with correlations that are estimated "
-            f"({correlated}); needed {able}, or known correlations (rho, and fixed: true)"
+            f"({correlated}); needed {engines}, or known correlations (rho, and fixed: true)"
         )
     if sampler.is_sampled_reml:
         refuse_sampled_reml(model)
@@ -135,10 +135,10 @@ def _refuse_joint_levels(engine: str, sampler: Sampler, model: MixedModel) -> No
 
 def _refuse_correlated(sampler: Sampler, model: MixedModel) -> None:
     """ConfigError where no engine that integrates, which correlated residuals need, can sample a model."""
-    able, obstacle = _find_integrating(sampler, model)
+    engine, obstacle = _find_integrating(sampler, model)
     if obstacle is not None:
         raise ConfigError(
-            f"variances.residual.known: needs engine: {able} with method: gibbs, which cannot be combined with "
+            f"variances.residual.known: needs engine: {engine} with method: gibbs, which cannot be combined with "
             f"{obstacle}; needed a model without it, or method: reml or blup"
         )
 
