@@ -46,7 +46,7 @@ from mmgibbs.data.record_checks import (
 )
 from mmgibbs.data.relationship_files import with_gamma
 from mmgibbs.data.relationships import Kin
-from mmgibbs.data.residuals import PATH as RESIDUAL_PATH
+from mmgibbs.data.residuals import BY as RESIDUAL_CLASSES
 from mmgibbs.data.residuals import correlated_residuals, residual_classes
 from mmgibbs.data.responses import refuse_extreme_levels, response_columns
 from mmgibbs.data.self_explained import refuse_traits_as_effects, warn_of_copies
@@ -247,7 +247,7 @@ def _need_columns(analysis: Analysis, phenotypes: Phenotypes) -> None:
     for column in analysis.data.order:
         phenotypes.need(column, f"data.order.{column}")
     if analysis.variances.residual.by is not None:
-        phenotypes.need(analysis.variances.residual.by, RESIDUAL_PATH)
+        phenotypes.need(analysis.variances.residual.by, RESIDUAL_CLASSES)
     for name, markers in analysis.model.markers.items():
         phenotypes.need(markers.level, f"model.markers.{name}.level")
     for name, effect in analysis.model.fixed.items():

@@ -26,7 +26,7 @@ from mmgibbs.data.phenotypes import Phenotypes, read_phenotypes
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.data.random import ANIMAL_COLUMNS, animal_column
-from mmgibbs.data.residuals import PATH as RESIDUAL_PATH
+from mmgibbs.data.residuals import BY as RESIDUAL_CLASSES
 from mmgibbs.data.traits import read_records
 from mmgibbs.engines.direct.solutions import needs_factor, solve_by_factor
 from mmgibbs.engines.direct.solver import DirectSolver, PlannedFactor, planned_factor
@@ -87,7 +87,7 @@ class Recorded:
         variances = self.analysis.variances
         if variances.residual.by is None:
             return variances
-        remaining_classes = set(self.phenotypes.text(variances.residual.by, RESIDUAL_PATH).filter(seen))
+        remaining_classes = set(self.phenotypes.text(variances.residual.by, RESIDUAL_CLASSES).filter(seen))
         classes = {name: spec for name, spec in variances.residual.classes.items() if name in remaining_classes}
         residual = variances.residual.model_copy(update={"classes": classes})
         return variances.model_copy(update={"residual": residual})

@@ -213,7 +213,8 @@ int main() {
     Patterns q = {observed, of_pattern, block, Rinv, fill, noise, of_patterns, traits, 0, 2, k, 0};
     Scaling scaling = {row, column, exponents, sums, of_scaling, change, values + 2 * k * k, n, 3, p};
     Kept kept = {values, n_values, {slots, n_values, 2, 0, 1}};
-    static Auxiliaries of_prior = {values + 2 * k * k + 1, scale, values, inverse[0], ones, ones, 2, 2, 0, 4, 0, k, 1, 0};
+    static Auxiliaries of_prior = {values + 2 * k * k + 1, scale, values, inverse[0], ones, ones,
+                                   2, 2, 0, 4, 0, k, 1, 0};
     run([=] { invert_matrices(matrices, 1, matrices + 1, 1, q, counter, lost); }, 1, 16);
     run([=] { draw_covariances(matrices, counter, lost); }, 1, 16);
     run([=] { draw_scaling(matrices, scaling, counter, lost); }, 1, 16);
