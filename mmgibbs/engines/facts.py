@@ -56,9 +56,9 @@ class EngineFacts:
     @staticmethod
     def count_device_bytes(equations: StructuredEquations, interweaved: Sequence[int] = ()) -> int:
         """Count the device memory of a chain, or of a solution."""
-        raise NotImplementedError
+        raise NotImplementedError("an engine with a GPU form needs count_device_bytes, which says what it takes there")
 
     @staticmethod
     def count_device_traffic(equations: StructuredEquations, needed: int, free: int) -> DeviceTraffic:
         """Count what a sweep or an iteration moves where `needed` bytes are taken of the `free` ones."""
-        raise NotImplementedError
+        raise NotImplementedError("an engine with a GPU form needs count_device_traffic, which `mmgibbs check` prints")

@@ -11,7 +11,7 @@ recorded together) each block of the matrix has an IW of its own.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -47,7 +47,8 @@ class CovarianceModel:
         if mixture is None:
             return self
         df, scale = mixture.inverse_wishart(mixture.start() if a is None else a)
-        return replace(self, prior=InverseWishart(df, scale, df_beyond_size=True))
+        prior = InverseWishart(df, scale, df_beyond_size=True)
+        return CovarianceModel(self.start, self.fixed, self.blocks, prior, self.name, self.unit)
 
     @property
     def flat(self) -> bool:

@@ -95,7 +95,8 @@ class Interweaving:
         given = self.matrices.prior(self.name, self.covariance)
         if given is self.covariance:
             return self._prior
-        return self._prior._replace(S=given.prior.scale_matrix(len(given.start)))
+        row, column, exponents, _ = self._prior
+        return CholeskyPrior(row, column, exponents, given.prior.scale_matrix(len(given.start)))
 
     def __call__(self, number: int) -> dict[str, float]:
         G = self.matrices[self.name]

@@ -212,7 +212,7 @@ class LiabilityStep:
         auxiliaries = self.matrices.auxiliaries[name]
         M, a = 0.0, 0.0
         for component in components:
-            power, square = mixture.of_scale(auxiliaries, component)
+            power, square = mixture.scale_exponents(auxiliaries, component)
             M, a = M + power, a + square
         return M, a
 

@@ -568,7 +568,7 @@ MUTANTS = {  # name -> (module or class, function, right, wrong)
     "spline": (splines, "mean_variance", "return max(total, 0.0)", "return 0.1 * max(total, 0.0)"),
     "marginal": (Target, "evaluate", "return self.likelihood", "return 4 * self.likelihood"),
     "classes of residuals": (covariances.ResidualCovariance, "__call__", "n[c], number)", "n[0] + n[1], number)"),
-    "binary": (Mixture, "of_scale", "return 2 * self", "return -2 * self"),
+    "binary": (Mixture, "scale_exponents", "return 2 * self", "return -2 * self"),
     "binary, marginal": (direct, "power_of_scale", "np.count_nonzero(", "3 * np.count_nonzero("),
     "binary, classes of residuals": (Liabilities, "draw", "y, e, Rinv)", "y, e, 9 * Rinv)"),
     "ordinal": (liabilities.LiabilityStep, "_draw_thresholds", "np.exp(moved))", "np.exp(moved + 0.5))"),

@@ -98,7 +98,7 @@ def test_one_variance_against_integration(name):
 @pytest.mark.slow
 def test_a_wrong_shape_is_seen(monkeypatch):
     prior, log_prior = PRIORS["gammas"]
-    monkeypatch.setattr(Mixture, "shape_beyond", property(lambda self: self.shape + 0.5))
+    monkeypatch.setattr(Mixture, "extra_shape", property(lambda self: self.shape + 0.5))
     assert not compare(batches(chain(prior)), exact(log_prior)).agrees
 
 

@@ -228,7 +228,7 @@ class ResidentVariances:
             precisions=self._hold(1 / mixture.unit),
             nu=np.float64(mixture.nu),
             factor=np.float64(mixture.factor),
-            shape_beyond=np.float64(mixture.shape_beyond),
+            extra_shape=np.float64(mixture.extra_shape),
             stream=np.uint32(stream(AUXILIARY, of.term)),
             first_row=np.uint32(0 if of.residual_class is None else of.residual_class * k),
             k=np.int32(k),

@@ -408,7 +408,7 @@ struct Auxiliaries {
     const double *precisions;  // (k) 1 / unit
     double nu;
     double factor;
-    double shape_beyond;       // of a draw, beyond (nu + size) / 2
+    double extra_shape;        // of a draw, beyond (nu + size) / 2
     word32 stream;
     word32 first_row;
     int k;
@@ -423,7 +423,7 @@ __device__ __forceinline__ void set_scale(const Auxiliaries &of, int i) {
 
 __device__ inline void draw_auxiliary(const Auxiliaries &of, int i, const word32 *counter) {
     const double precision = of.is_of_one ? 1.0 / of.now[0] : of.inverse[i * of.k + i];
-    const double shape = 0.5 * (of.nu + of.sizes[i]) + of.shape_beyond;
+    const double shape = 0.5 * (of.nu + of.sizes[i]) + of.extra_shape;
     const double rate = of.factor * precision + of.precisions[i];
     const double drawn = gamma(shape, counter[0], of.first_row + (word32)i, of.stream, 0, counter[1], counter[2]) / rate;
     of.values[i] = of.is_inverse ? 1.0 / drawn : drawn;

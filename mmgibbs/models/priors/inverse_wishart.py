@@ -47,4 +47,4 @@ class InverseWishart(CovariancePrior):
         return float(self.df) + (size if self.df_beyond_size else 0)
 
     def scale_matrix(self, k: int) -> np.ndarray:
-        return np.asarray(self.scale)
+        return self.scale

@@ -45,7 +45,8 @@ class Mixture(NamedTuple):
 
     def inverse_wishart(self, a: np.ndarray) -> tuple[float, np.ndarray]:
         """nu - 1, which with the size of a block is its df, and S (k, k) of G given a."""
-        return self.nu - 1, 2 * self.factor * np.diag(1 / a if self.is_inverse else a)
+        diagonal = 2 * self.factor * (1 / a if self.is_inverse else a)
+        return self.nu - 1, diagonal[:, None] if self.is_of_one else np.diag(diagonal)
 
     def scaled(self, a: np.ndarray, component: int, g: float) -> np.ndarray:
         """The auxiliaries that go with row and column `component` of G times g: S and G stay in proportion."""
@@ -53,23 +54,23 @@ class Mixture(NamedTuple):
         out[component] = out[component] / (g * g) if self.is_inverse else out[component] * (g * g)
         return out
 
-    def of_scale(self, a: np.ndarray, component: int) -> tuple[float, float]:
+    def scale_exponents(self, a: np.ndarray, component: int) -> tuple[float, float]:
         """Return (M, c): p(G, a) and the Jacobians of G and a at that move are proportional to g^M exp(-c g^2 / 2)."""
         a_i, unit = a[component], self.unit[component]
         return 2 * self.shape, float(2 / (unit * a_i) if self.is_inverse else 2 * a_i / unit)
 
     def conditional(self, G: np.ndarray, size: np.ndarray) -> Conditional:
         """size (k,): of the block of each component."""
-        rate = self.factor * np.linalg.inv(G).diagonal() + 1 / self.unit
-        return Conditional(self._conditional_shape(size), rate, self.is_inverse)
+        precisions = 1 / G.diagonal() if self.is_of_one else np.linalg.inv(G).diagonal()
+        return Conditional(self._conditional_shape(size), self.factor * precisions + 1 / self.unit, self.is_inverse)
 
     @property
-    def shape_beyond(self) -> float:
+    def extra_shape(self) -> float:
         """Shape of w_i | G less (nu + k) / 2."""
         return self.shape - 0.5
 
     def _conditional_shape(self, size: np.ndarray) -> np.ndarray:
-        return 0.5 * (self.nu + size) + self.shape_beyond
+        return 0.5 * (self.nu + size) + self.extra_shape
 
     def log_density(self, blocks: Sequence[tuple[int, ...]]) -> LogDensity:
         """log p(G) with w integrated out.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -53,6 +54,6 @@ class UniformHeritability(CovariancePrior):
     def describe(cls, keys: Mapping[str, Any]) -> str:
         return f"share of the variance (its own plus the residual's) {keys['h2']} on (0, 1)"
 
-    @property
+    @cached_property
     def mixture(self) -> Mixture:
         return Mixture(2.0, 1.0, 1.0, np.ones(1), is_of_one=True)

@@ -8,8 +8,8 @@ Each covariance matrix that is sampled is G = L L', L lower triangular within th
 
 the Jacobian of G -> L -> x. So x_ii is log l_ii where l_ii is far below s_ii, and l_ii in units of s_ii far above: with
 s_ii near the posterior standard deviation of l_ii, p(x) is near normal where the data know a variance well, and has no
-end where it may be 0 (`linear_beyond`). log p(G) is that of each prior (LogDensity in models/priors/base.py), its
-auxiliary variables integrated out. A variance of 0 or a correlation of 1 is infinitely far.
+end where it may be 0 (`linear_beyond`). log p(G) is that of each prior (models/priors/log_density.py), its auxiliary
+variables integrated out. A variance of 0 or a correlation of 1 is infinitely far.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def test_scale_of_a_component(name):
     mixture = MIXTURES[name]
     k = len(mixture.unit)
     (G,), a, j = points(k, 1), np.linspace(0.6, 1.7, k), k - 1
-    power, c = mixture.of_scale(a, j)
+    power, c = mixture.scale_exponents(a, j)
 
     def log_density(g):
         D = np.eye(k)

@@ -17,7 +17,7 @@ from mmgibbs.sampler.interweave import terms_to_interweave
 from mmgibbs.sampler.schedule import Schedule
 
 BUDGET = 150
-BUDGET_OF_DRAWN_LIABILITIES = 160  # given theta
+BUDGET_OF_DRAWN_LIABILITIES = 170  # given theta
 BUDGET_OF_LIABILITIES = 260  # of draws of all variances, locations and liabilities: each draw is worth several
 BURN_IN, WARM, SWEEPS, THIN = 20, 60, 200, 10
 
