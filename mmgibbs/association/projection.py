@@ -23,6 +23,7 @@ from scipy.sparse import csr_array
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.likelihood.restricted import Point, RestrictedLikelihood
 from mmgibbs.machine.memory import free_bytes
+from mmgibbs.models.covariance import join_all
 from mmgibbs.models.design import Design
 
 SECONDS_PER_ELEMENT = 2.0e-9  # on one core, of L, for a column of a solution
@@ -58,7 +59,7 @@ class Projection:
 
     def __init__(self, design: Design, variances: Variances, animal: np.ndarray, n_animals: int):
         self.design, self.n_animals = design, n_animals
-        blocks = [None if G is None else (tuple(range(len(G))),) for G in variances.G]
+        blocks = join_all(variances.G)
         residual_blocks = [(tuple(range(design.n_traits)),)] * len(variances.R)
         self.likelihood = RestrictedLikelihood(design, blocks, residual_blocks)
         self.point = Point(self.likelihood, variances)

@@ -78,8 +78,7 @@ def count_factor(analysis: Analysis, assembled: Assembled) -> int:
         sizes = []
         for traits in group_traits(*parts):
             group = take_traits(*parts, traits)
-            of_terms = [None if c is None else c.blocks for c in group.covariances]
-            sizes.append(count_likelihood(group.design, of_terms, [m.blocks for m in group.residual.matrices]))
+            sizes.append(count_likelihood(group.design, group.covariances, group.residual))
         return max(sizes)
     G = [None if c is None else c.start for c in model.covariances]
     if needs_factor(model.design):

@@ -8,7 +8,7 @@ s ~ N(0, blockdiag(K_j (x) P_j^-1)),
 
     form              observations              Q                 Lambda, P_j
     restricted.py     traits of records         R^-1              I, G_j^-1
-    reduced_rank.py   traits of records         R^-1              blockdiag(I, ..., I (x) L, ...), I for scores
+    scores.py         traits of records         R^-1              blockdiag(I, ..., I (x) [L I], ...), I for scores
     correlated.py     cells of K_g              K_g^-1 / s_g      I, G_j^-1; an equation for each cell without a record
     spectral.py       one diagonalisation of the covariances in place of a factor of C
     integrated.py     restricted.py in lists that are compiled, for engines that draw psi

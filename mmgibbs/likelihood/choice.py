@@ -10,52 +10,86 @@ from mmgibbs.likelihood.base import Likelihood
 from mmgibbs.likelihood.coefficients import Blocks
 from mmgibbs.likelihood.correlated import CorrelatedLikelihood
 from mmgibbs.likelihood.memory import SOLUTION
-from mmgibbs.likelihood.reduced_rank import ReducedRankLikelihood
 from mmgibbs.likelihood.restricted import RestrictedLikelihood
+from mmgibbs.likelihood.scores import ScoresLikelihood
 from mmgibbs.likelihood.sparse import OPERATIONS_OF_POINT, SparseLikelihood
 from mmgibbs.likelihood.spectral import OneRelationship, SpectralLikelihood, one_relationship
 from mmgibbs.machine.memory import fits_into_free, refuse_beyond_free
+from mmgibbs.models.covariance import CovarianceModel
 from mmgibbs.models.design import Design
+from mmgibbs.models.residual import ResidualModel
 
 POINTS = 8.0  # at which an iteration evaluates a likelihood
 
 
 def restricted_likelihood(
-    design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]
+    design: Design, covariances: Sequence[CovarianceModel | None], residual: ResidualModel
 ) -> Likelihood:
-    """Choose the faster form; of_terms, of_residuals: components that may covary (see coefficients).
+    """Choose the faster form; covariances: per term, None for fixed ones.
 
     DeviceError where it does not fit into memory.
     """
-    form = _choose(design, of_terms, of_residuals)
+    form = _choose(design, covariances, residual)
     if isinstance(form, OneRelationship):
         spectral = _make_spectral(form)
         if spectral is not None:
             return spectral
-        form = RestrictedLikelihood(design, of_terms, of_residuals)
+        form = RestrictedLikelihood(design, *_list_blocks(covariances, residual))
     _refuse_too_large(form)
     return form
 
 
-def count_likelihood(design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]) -> int:
+def count_likelihood(design: Design, covariances: Sequence[CovarianceModel | None], residual: ResidualModel) -> int:
     """Bytes of that form, for which nothing is factorised."""
-    return _choose(design, of_terms, of_residuals).bytes
+    return _choose(design, covariances, residual).bytes
 
 
 def _choose(
-    design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]
+    design: Design, covariances: Sequence[CovarianceModel | None], residual: ResidualModel
 ) -> OneRelationship | SparseLikelihood:
     """The sparse form, with its pattern, or what a diagonalisation begins with."""
+    of_terms, of_residuals = _list_blocks(covariances, residual)
     if design.correlated:
         return CorrelatedLikelihood(design, of_terms)
-    if design.n_scores:
-        return ReducedRankLikelihood(design)
+    n_factors = _count_factors(design, covariances)
+    if design.n_scores or n_factors:
+        return ScoresLikelihood(design, of_terms, n_factors)
     has_parameters = any(term.relationship.has_free_parameters for term in design.terms)  # K changes
     known = None if has_parameters else _drop_too_large(one_relationship(design))
     if known is not None and known.operations < POINTS * OPERATIONS_OF_POINT * _least_operations(design):
         return known  # without the pattern of a dense factor, which takes long
     sparse = RestrictedLikelihood(design, of_terms, of_residuals)
     return known if known is not None and known.operations < POINTS * sparse.operations else sparse
+
+
+def _list_blocks(
+    covariances: Sequence[CovarianceModel | None], residual: ResidualModel
+) -> tuple[list[Blocks | None], list[Blocks]]:
+    """Components of each term, and traits of each class of residuals, that may covary."""
+    return [None if c is None else c.blocks for c in covariances], [m.blocks for m in residual.matrices]
+
+
+def _count_factors(design: Design, covariances: Sequence[CovarianceModel | None]) -> dict[int, int]:
+    """Common factors of each factor-analytic term whose scores make C sparser (scores.py); empty: none do.
+
+    Levels are all related there, each record has one trait, and no other term joins the traits. With k components, f
+    factors and q levels, C then takes k blocks of q equations beside f q scores, in place of one block of k q.
+    """
+    n_factors: dict[int, int] = {}
+    for i, (term, c) in enumerate(zip(design.terms, covariances, strict=True)):
+        if c is None:
+            continue
+        f, k = 0 if c.structure is None else c.structure.n_specific_factors, term.n_components
+        if not f or c.fixed:
+            if any(len(block) > 1 for block in c.blocks):
+                return {}
+            continue
+        is_plain = term.active is None and not term.has_several_levels and not term.groups_fixed
+        is_related = term.relationship.dense is not None and not term.relationship.has_free_parameters
+        if not is_plain or not is_related or k * (1 + 3 * f + 3 * f**2) + f**3 >= k**3:
+            return {}
+        n_factors[i] = f
+    return {} if np.any(design.patterns.sum(axis=1) > 1) else n_factors
 
 
 def _refuse_too_large(likelihood: SparseLikelihood) -> None:

@@ -26,7 +26,7 @@ from mmgibbs.likelihood.cholesky.symbolic import SymbolicFactor
 from mmgibbs.likelihood.incidence import Incidence
 from mmgibbs.likelihood.memory import KEPT, SOLUTION, count_pattern, refuse_large_lists, refuse_large_pattern
 from mmgibbs.machine.threads import blas_threads
-from mmgibbs.models.covariance import full_block
+from mmgibbs.models.covariance import full_block, join_all
 from mmgibbs.models.design import Design
 from mmgibbs.models.labels import component_labels
 from mmgibbs.pedigree.kernels import kernel
@@ -148,9 +148,8 @@ def fill_ones(matrix: csr_array, dtype: type = float) -> csr_array:
 
 def joined_coefficients(design: Design, G: Sequence[np.ndarray | None], advice: str = SOLUTION) -> Coefficients:
     """Build C where all components of a term and all traits of the residuals may covary; G: None for fixed terms."""
-    of_terms = [None if g is None else full_block(len(g)) for g in G]
     of_residuals = [full_block(design.n_traits)] * max(1, len(design.residual_classes))
-    return coefficients(design, of_terms, of_residuals, advice=advice)
+    return coefficients(design, join_all(G), of_residuals, advice=advice)
 
 
 def eliminated(

@@ -31,12 +31,11 @@ from mmgibbs.likelihood.cholesky.factor import analyse
 from mmgibbs.likelihood.coefficients import Blocks, factorise_inverse, fill_ones
 from mmgibbs.likelihood.incidence import Incidence
 from mmgibbs.likelihood.matrices import Variances
-from mmgibbs.likelihood.sparse import SparseLikelihood, SparsePoint
+from mmgibbs.likelihood.sparse import SparseLikelihood, SparsePoint, mask_joined
 from mmgibbs.likelihood.working_variates import working_effects
-from mmgibbs.models.covariance import full_block
+from mmgibbs.models.covariance import join_all
 from mmgibbs.models.design import Design
 from mmgibbs.models.relationships.base import Relationship
-from mmgibbs.models.terms import Term
 
 
 class CorrelatedLikelihood(SparseLikelihood):
@@ -60,13 +59,12 @@ class CorrelatedLikelihood(SparseLikelihood):
         self.rows = rows
         self.y = np.zeros(self.n_cells)
         self.y[self.cell] = design.y.ravel()[rows]
-        self.observed = np.ones(self.n_cells, bool)
         self.W = self._make_incidence()
         # K_g^-1, whose values change with the parameters, its log-determinant, and W_g' K_g^-1 W_g
         self.correlations = [group.relationship.inverse_matrix().copy() for group in self.groups]
         self.log_determinants = [_log_determinant(group.relationship) for group in self.groups]
         self.products = [self.multiply(g, inverse) for g, inverse in enumerate(self.correlations)]
-        self.joined = [_mask_joined(term, blocks) for term, blocks in zip(design.terms, of_terms, strict=True)]
+        self.joined = [mask_joined(term, blocks) for term, blocks in zip(design.terms, of_terms, strict=True)]
         self.symbolic = analyse(self._find_pattern())
 
     @property
@@ -123,7 +121,7 @@ class CorrelatedLikelihood(SparseLikelihood):
 
 def correlated_likelihood(design: Design, G: Sequence[np.ndarray | None]) -> CorrelatedLikelihood:
     """Build the likelihood of a design where all components of a term may covary; G: None for fixed terms."""
-    return CorrelatedLikelihood(design, [None if g is None else full_block(len(g)) for g in G])
+    return CorrelatedLikelihood(design, join_all(G))
 
 
 class CorrelatedPoint(SparsePoint):
@@ -139,10 +137,9 @@ class CorrelatedPoint(SparsePoint):
         without_records = np.diff(likelihood.cuts) - [g.records.size for g in groups]
         self.log_determinants += float(without_records @ np.log(self.scales)) - sum(likelihood.log_determinants)
         weights = [inverse / s for inverse, s in zip(likelihood.correlations, self.scales, strict=True)]
-        C = likelihood.make_prior(self.Ginv)
-        for products, s in zip(likelihood.products, self.scales, strict=True):
-            C = csr_array(C + products / s)
-        self._solve(csr_array(block_diag(weights, format="csr")), likelihood.W, likelihood.factor(C))
+        C = sum(products / s for products, s in zip(likelihood.products, self.scales, strict=True))
+        factor = likelihood.factor(csr_array(C), self.Ginv)
+        self._solve(csr_array(block_diag(weights, format="csr")), likelihood.W, factor)
 
     @property
     def residuals(self) -> np.ndarray:
@@ -164,7 +161,7 @@ class CorrelatedPoint(SparsePoint):
         likelihood = self.likelihood
         S: list[np.ndarray | None] = [None] * len(self.squares)
         for i in likelihood.random:
-            S[i] = self.squares[i] + self._trace(i, likelihood.joined[i])
+            S[i] = self.squares[i] + self._trace(i)
         T = likelihood.design.n_traits
         D = likelihood.matrices.differentiate(self.v, S, np.zeros((len(likelihood.design.patterns), T, T)))
         R = np.zeros_like(D.R)
@@ -239,13 +236,3 @@ def _log_determinant(relationship: Relationship) -> float:
     if relationship.parameters:
         return relationship.weigh(relationship.parameter_values).log_determinant
     return factorise_inverse(relationship.inverse_matrix()).log_determinant
-
-
-def _mask_joined(term: Term, blocks: Blocks | None) -> np.ndarray:
-    """(k, k) 1 where G^-1 may be other than 0; of a fixed term where its prior precision is."""
-    mask = np.zeros((term.n_components,) * 2)
-    if term.kind == "fixed":
-        return mask if term.prior_precision is None else (np.asarray(term.prior_precision) != 0).astype(float)
-    for block in blocks or ():
-        mask[np.ix_(block, block)] = 1.0
-    return mask

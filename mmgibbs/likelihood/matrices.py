@@ -12,8 +12,9 @@ levels of a term, n_p records of a pattern, the derivatives of the log likelihoo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ import numpy as np
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky
 from mmgibbs.errors import ModelError
 from mmgibbs.models.design import Design
+from mmgibbs.models.structures.base import CommonFactors
 from mmgibbs.models.terms import Term
 from mmgibbs.pedigree.kernels import kernel
 
@@ -30,10 +32,11 @@ class Variances(NamedTuple):
 
     G: list[np.ndarray | None]  # (k, k) per term, None for fixed terms
     R: np.ndarray  # (classes, T, T); one class where all records share one matrix
+    factors: Mapping[int, CommonFactors] = MappingProxyType({})  # term -> L and Psi, where its G is known by them
 
     def copy_matrices(self) -> Variances:
         """Copy the matrices to arrays that may be written to."""
-        return Variances([None if g is None else g.copy() for g in self.G], self.R.copy())
+        return Variances([None if g is None else g.copy() for g in self.G], self.R.copy(), self.factors)
 
     @property
     def psi(self) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Observations of independent records (restricted.py, reduced_rank.py): Q = R^-1, a block for each record.
+"""Observations of independent records (restricted.py, scores.py): Q = R^-1, a block for each record.
 
 d log p = tr(D dG) with symmetric matrices of derivatives
 
@@ -10,7 +10,7 @@ T and E ask for C^-1 only where C may be other than 0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -23,24 +23,27 @@ from mmgibbs.models.design import Design
 
 
 class RecordsLikelihood(SparseLikelihood):
-    """log p(y | psi) of normal traits; observations are the traits of each record, (n T,), observed or not."""
+    """log p(y | psi) of normal traits; observations are the traits that each record has."""
 
-    def __init__(self, design: Design):
-        super().__init__(design)
+    def __init__(self, design: Design, of_scores: Mapping[int, int] | None = None):
+        super().__init__(design, of_scores)
         self.incidence = Incidence(design)
-        observed = design.patterns[design.pattern]
-        self.observed, self.y = observed.ravel(), np.where(observed, design.y, 0.0).ravel()
+        self.observations = np.flatnonzero(design.patterns[design.pattern])  # among the (n T) traits of records
+        self.y = design.y.ravel()[self.observations]
+        self.W_of_theta = csr_array(self.incidence.matrix[self.observations])  # (observations, places)
 
     def weigh(self, inverse_R: np.ndarray) -> csr_array:
-        """(n T, n T) R^-1 of the records, 0 where a trait is not observed; inverse_R (patterns, T, T)."""
+        """(observations, observations) R^-1 of the records; inverse_R (patterns, T, T)."""
         design, entries = self.design, []
+        number = np.empty(design.y.shape, np.int64)  # of each observation
+        number.flat[self.observations] = np.arange(self.observations.size)
         for p, (seen, inverse) in enumerate(zip(design.patterns, inverse_R, strict=True)):
             records, traits = np.flatnonzero(design.pattern == p), np.flatnonzero(seen)
-            rows = records[:, None] * design.n_traits + traits
+            rows = number[np.ix_(records, traits)]
             values = design.weight[records, None, None] * inverse[np.ix_(traits, traits)]
             entries.append((np.repeat(rows, traits.size, axis=1), np.tile(rows, traits.size), values))
         rows, columns, values = (np.concatenate([e[i].ravel() for e in entries]) for i in range(3))
-        return csr_array(coo_array((values, (rows, columns)), shape=(design.y.size, design.y.size)))
+        return csr_array(coo_array((values, (rows, columns)), shape=(self.y.size, self.y.size)))
 
 
 class RecordsPoint(SparsePoint):
@@ -51,12 +54,18 @@ class RecordsPoint(SparsePoint):
     @property
     def residuals(self) -> np.ndarray:
         """(n, T) e, records in model order; 0 where not observed."""
-        return self.e.reshape(self.likelihood.design.y.shape)
+        return self._spread(self.e)
 
     @property
     def weighted_residuals(self) -> np.ndarray:
         """(n, T) R^-1 e"""
-        return (self.weights @ self.e).reshape(self.likelihood.design.y.shape)
+        return self._spread(self.weights @ self.e)
+
+    def _spread(self, x: np.ndarray) -> np.ndarray:
+        """(n, T) of values (observations,), 0 where not observed."""
+        out = np.zeros(self.likelihood.design.y.shape)
+        out.flat[self.likelihood.observations] = x
+        return out
 
     def _products(self) -> np.ndarray:
         """(patterns, T, T) sum of w_r e_r e_r' over the records of each pattern."""
@@ -73,8 +82,13 @@ class RecordsPoint(SparsePoint):
         return [theta @ inverse for theta, inverse in zip(self.solutions, self.Ginv, strict=True)]
 
     def working_variates(self, places: Sequence[Place]) -> np.ndarray:
-        design, p = self.likelihood.design, len(places)
+        """(observations, p) F = (dV/dpsi) P y, see working_variates.py."""
+        likelihood, design, p = self.likelihood, self.likelihood.design, len(places)
         unweighted = self.weighted_residuals / design.weight[:, None]
-        residuals = working_residuals(places, unweighted, design.class_of_pattern[design.pattern])
+        classes = design.class_of_pattern[design.pattern]
         effects = np.concatenate([effect.reshape(-1, p) for effect in working_effects(places, self._units())])
-        return residuals.reshape(-1, p) + self.likelihood.incidence.matrix @ effects
+        F = np.asarray(likelihood.W_of_theta @ effects)
+        for number, place in enumerate(places):  # one by one: most traits of a record may not be observed
+            if place.term is None:
+                F[:, number] += working_residuals([place], unweighted, classes).ravel()[likelihood.observations]
+        return F

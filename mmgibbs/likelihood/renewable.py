@@ -87,7 +87,7 @@ class RenewableRelationship:
         columns = [np.zeros((*values.shape, len(self.parameters))) for values in point.solutions]
         for p, change in enumerate(self.derivatives()):
             columns[self.term][:, :, p] = -factor.solve(np.ascontiguousarray(change @ theta))
-        return self.likelihood.incidence.fit(columns).reshape(-1, len(self.parameters))
+        return self.likelihood.incidence.fit(columns).reshape(-1, len(self.parameters))[self.likelihood.observations]
 
 
 def _places(indptr: np.ndarray, indices: np.ndarray, q: int) -> np.ndarray:

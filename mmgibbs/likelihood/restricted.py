@@ -38,7 +38,7 @@ class RestrictedLikelihood(RecordsLikelihood):
         super().__init__(design)
         self.coefficients: Coefficients = coefficients(design, of_terms, of_residuals)
         self.symbolic = self.coefficients.symbolic
-        self.W = csr_array(self.incidence.matrix[:, self.in_force])
+        self.W = csr_array(self.W_of_theta[:, self.in_force])
 
     @property
     def bytes(self) -> int:

@@ -7,9 +7,9 @@ F'PG = F'QG - (W_s'QF)' C^-1 W_s'QG          of working variates, for the averag
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.sparse import block_diag, coo_array, csr_array, eye_array, kron
@@ -18,13 +18,28 @@ from mmgibbs.equations.base import layout
 from mmgibbs.likelihood.base import Likelihood, Place
 from mmgibbs.likelihood.cholesky.factor import Factor, NotPositiveDefiniteError, factorise
 from mmgibbs.likelihood.cholesky.symbolic import SymbolicFactor
-from mmgibbs.likelihood.coefficients import equation_name, factorise_inverse, refuse_equation
+from mmgibbs.likelihood.coefficients import Blocks, equation_name, factorise_inverse, refuse_equation
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.machine.threads import blas_threads
 from mmgibbs.models.design import Design
+from mmgibbs.models.terms import Term
 
 LEVELS_LOOKED_AT = 32  # whose diagonal element of K is solved for, where it is not known
 OPERATIONS_OF_POINT = 4.0  # of a factor and its selected inverse, in those of the factor
+
+
+class PriorBlock(NamedTuple):
+    """Where C takes the prior of the equations a and b of the levels of a term.
+
+    Of two elements that mirror each other, one is listed.
+    """
+
+    term: int
+    a: int
+    b: int
+    kappa: np.ndarray  # (m,) elements of K^-1
+    times: np.ndarray  # (m,) how often each stands in K^-1 (x) P, of a symmetric block once or twice
+    places: np.ndarray  # (m,) in the factor
 
 
 class SparseLikelihood(Likelihood):
@@ -32,17 +47,18 @@ class SparseLikelihood(Likelihood):
 
     name: ClassVar[str]  # in run.json
     symbolic: SymbolicFactor
-    y: np.ndarray  # (observations,) 0 where not observed
-    observed: np.ndarray  # (observations,) bool
+    y: np.ndarray  # (observations,)
+    joined: list[np.ndarray]  # (size, size) per term: 1 for equations of a level that P joins (of `prior_blocks`)
 
-    def __init__(self, design: Design):
+    def __init__(self, design: Design, of_scores: Mapping[int, int] | None = None):
+        """of_scores: term -> equations of each of its levels, where they are not its components."""
         super().__init__(design)
+        of_scores = of_scores or {}
         self.layout = layout(design)
         self.inverses = {i: design.terms[i].relationship.inverse_matrix() for i in self.random}
-        # equations of each level: one for each component, or for each factor
-        self.sizes = [design.n_scores.get(i, term.n_components) for i, term in enumerate(design.terms)]
+        self.sizes = [of_scores.get(i, term.n_components) for i, term in enumerate(design.terms)]
         masks = [
-            np.ones((term.n_levels, design.n_scores[i]), bool) if i in design.n_scores else mask
+            np.ones((term.n_levels, of_scores[i]), bool) if i in of_scores else mask
             for i, (term, mask) in enumerate(zip(design.terms, self.layout.split(self.layout.active), strict=True))
         ]
         self.in_force = np.flatnonzero(np.concatenate([mask.ravel() for mask in masks]))
@@ -71,12 +87,33 @@ class SparseLikelihood(Likelihood):
         blocks = [kron(K, P, format="csr") for K, P in zip(relationships, precisions, strict=True)]
         return csr_array(csr_array(block_diag(blocks, format="csr"))[self.in_force][:, self.in_force])
 
-    def factor(self, C: csr_array) -> Factor:
-        """ModelError, which names the equation, where C is not positive definite."""
-        below = coo_array(C)
+    @cached_property
+    def prior_blocks(self) -> list[PriorBlock]:
+        """The places in C of the prior of each pair of joined equations."""
+        out = []
+        for i, (term, numbers) in enumerate(zip(self.design.terms, self.equations, strict=True)):
+            every = coo_array(self.inverses.get(i, eye_array(term.n_levels)))
+            is_below = every.row >= every.col
+            for a, b in zip(*np.nonzero(np.tril(self.joined[i])), strict=True):
+                used = is_below if a == b else np.ones_like(is_below)
+                rows, columns = every.row[used], every.col[used]
+                places = self.symbolic.locate(numbers[rows, a], numbers[columns, b])
+                times = 2.0 - (rows == columns) if a == b else np.ones(rows.size)
+                known = places >= 0
+                out.append(PriorBlock(i, int(a), int(b), every.data[used][known], times[known], places[known]))
+        return out
+
+    def factor(self, products: csr_array, precisions: Sequence[np.ndarray]) -> Factor:
+        """Factor C = W_s'Q W_s + blockdiag(K^-1 (x) P); products: W_s'Q W_s.
+
+        ModelError, which names the equation, where C is not positive definite.
+        """
+        below = coo_array(products)
         is_below = below.row >= below.col
         values = np.zeros(self.symbolic.elements)
         values[self.symbolic.locate(below.row[is_below], below.col[is_below])] = below.data[is_below]
+        for block in self.prior_blocks:
+            values[block.places] += precisions[block.term][block.a, block.b] * block.kappa
         try:
             with blas_threads(1):
                 return factorise(self.symbolic, values)
@@ -137,6 +174,16 @@ class SparseLikelihood(Likelihood):
         }
 
 
+def mask_joined(term: Term, blocks: Blocks | None) -> np.ndarray:
+    """(k, k) 1 where G^-1 may be other than 0; of a fixed term where its prior precision is."""
+    mask = np.zeros((term.n_components,) * 2)
+    if term.kind == "fixed":
+        return mask if term.prior_precision is None else (np.asarray(term.prior_precision) != 0).astype(float)
+    for block in blocks or ():
+        mask[np.ix_(block, block)] = 1.0
+    return mask
+
+
 class SparsePoint(ABC):
     """The likelihood at one psi; what derivatives need is computed when it is asked for.
 
@@ -164,7 +211,7 @@ class SparsePoint(ABC):
         """Take Q (observations, observations), W_s (observations, equations) and the factor of C."""
         self.weights, self.W, self.factor = weights, W, factor
         self.solved = factor.solve(self._weighted_sums(self.likelihood.y))
-        self.e = np.where(self.likelihood.observed, self.likelihood.y - W @ self.solved, 0.0)
+        self.e = self.likelihood.y - W @ self.solved
 
     def _weighted_sums(self, x: np.ndarray) -> np.ndarray:
         """W_s'Q x; x (observations, ...)."""
@@ -218,12 +265,12 @@ class SparsePoint(ABC):
         """(equations of the design,) the diagonal of C^-1."""
         return self.selected[self.likelihood.symbolic.diagonal][: self.likelihood.n_equations]
 
-    def _trace(self, i: int, joined: np.ndarray) -> np.ndarray:
-        """(k, k) sum_lm kappa_lm C^-1[(l, a), (m, b)] of a random term; joined (k, k): components that may covary."""
-        K, numbers = coo_array(self.likelihood.inverses[i]), self.likelihood.equations[i]
-        out = np.zeros(joined.shape)
-        for a, b in zip(*np.nonzero(np.tril(joined)), strict=True):
-            out[a, b] = out[b, a] = K.data @ self.select(numbers[K.row, a], numbers[K.col, b])
+    def _trace(self, i: int) -> np.ndarray:
+        """(size, size) sum_lm kappa_lm C^-1[(l, a), (m, b)] of a random term, for equations that its prior joins."""
+        out = np.zeros((self.likelihood.sizes[i],) * 2)
+        for term, a, b, kappa, times, places in self.likelihood.prior_blocks:
+            if term == i:
+                out[a, b] = out[b, a] = (kappa * times) @ self.selected[places]
         return out
 
     def average_information(self, places: Sequence[Place]) -> np.ndarray:

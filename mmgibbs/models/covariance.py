@@ -10,7 +10,7 @@ recorded together) each block of the matrix has an IW of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -72,6 +72,11 @@ def count_elements(matrices: Iterable[CovarianceModel]) -> int:
 
 def full_block(k: int) -> tuple[tuple[int, ...], ...]:
     return (tuple(range(k)),)
+
+
+def join_all(G: Sequence[np.ndarray | None]) -> list[tuple[tuple[int, ...], ...] | None]:
+    """Blocks of each term where all of its components may covary; G: None for fixed terms."""
+    return [None if g is None else full_block(len(g)) for g in G]
 
 
 def diagonal_blocks(k: int) -> tuple[tuple[int, ...], ...]:

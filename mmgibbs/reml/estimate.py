@@ -84,8 +84,7 @@ def estimate(
     the best point (`facts['stopped']`). start: variances to begin from, in place of those of the model; so are
     start_correlations for the parameters of relationships.
     """
-    of_terms = [None if c is None else c.blocks for c in covariances]
-    likelihood = restricted_likelihood(design, of_terms, [m.blocks for m in residual.matrices])
+    likelihood = restricted_likelihood(design, covariances, residual)
     refuse_without_freedom(likelihood)
     if watch is not None:
         described = f"{likelihood.description}, {likelihood.bytes / 1e6:,.1f} MB"

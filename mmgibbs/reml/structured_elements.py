@@ -81,10 +81,12 @@ class StructuredElements:
 
     def variances(self, phi: np.ndarray, at: Variances) -> Variances:
         """Return the matrices at phi; those that are not estimated are those of `at`."""
-        out = at.copy_matrices()
+        out, factors = at.copy_matrices(), dict(at.factors)
         for block, structure, places in self.list_blocks():
             block.assign(out, structure.matrix(phi[places]))
-        return out
+            if block.term is not None and structure.n_specific_factors:
+                factors[block.term] = structure.common_factors(phi[places])
+        return out._replace(factors=factors)
 
     def jacobian(self, phi: np.ndarray) -> np.ndarray:
         """Compute d psi / d phi, (elements, p)."""

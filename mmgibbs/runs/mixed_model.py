@@ -251,7 +251,7 @@ class MixedModelProblem:
         self, variances: Variances, matrices: dict[str, np.ndarray], console: Console, executor: Executor
     ) -> PosteriorEstimates:
         """Solve by the factor of C at known variances, with every PEV."""
-        model, (G, R) = self.assembled.model, variances
+        model, G, R = self.assembled.model, variances.G, variances.R
         tell = console.say if executor.max_local_calls else None  # on other machines nobody hears it
         ((theta, sd, of_factor),) = executor.each(solve_by_factor, (model.design, G, R), [(tell,)], ["solving"])
         facts = {"method": "blup", "engine": "direct", **of_factor, **executor.facts}
@@ -271,7 +271,7 @@ class MixedModelProblem:
         from mmgibbs.engines.pcg.prediction_errors import prior_diagonals  # late: REML has no use for PCG
 
         model, s, equations = self.assembled.model, self.analysis.sampler, self.equations
-        G, R = variances
+        G, R = variances.G, variances.R
         if equations.real != np.float64:
             equations = structured_equations(model.design, equations.partition)
         threads, sampled = s.threads or cores(), None

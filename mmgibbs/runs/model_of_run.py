@@ -24,6 +24,7 @@ from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.likelihood.restricted import Point, RestrictedLikelihood
 from mmgibbs.machine.memory import free_bytes
 from mmgibbs.machine.speed import estimate_seconds
+from mmgibbs.models.covariance import join_all
 from mmgibbs.models.design import Design
 from mmgibbs.report.finished import OF_ANIMALS, Finished, read_finished
 from mmgibbs.results.relationships import describe_relationships
@@ -193,7 +194,7 @@ def refuse_changed_run_data(command: str, finished: Finished) -> None:
 def factor_model(model: RunModel) -> Point | str:
     """The equations of the run at its variances, with their factor; or why there is none."""
     design, variances = model.design, model.variances
-    blocks = [None if G is None else (tuple(range(len(G))),) for G in variances.G]
+    blocks = join_all(variances.G)
     residual_blocks = [(tuple(range(design.n_traits)),)] * len(variances.R)
     return factor_if_affordable(design, variances, blocks, residual_blocks)
 

@@ -19,8 +19,8 @@ from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.likelihood.matrices import Variances
-from mmgibbs.likelihood.reduced_rank import ReducedRankLikelihood
-from mmgibbs.models.covariance import CovarianceModel, blocks_recorded_together, full_block
+from mmgibbs.likelihood.scores import ScoresLikelihood
+from mmgibbs.models.covariance import CovarianceModel, blocks_recorded_together, full_block, join_all
 from mmgibbs.models.priors.inverse_wishart import InverseWishart
 from mmgibbs.models.residual import stack_classes
 from mmgibbs.models.structures.reduced_rank import ReducedRank, factor_of_rank
@@ -65,7 +65,7 @@ def sampled_model(example, term, rank):
 @pytest.mark.parametrize("name, rank", first(1, [("three_traits_maternal", 2), ("genomic_relationships", 1)]))
 def test_effects_at_known_variances(name, rank):
     example, i = with_rank(name, rank)
-    likelihood = ReducedRankLikelihood(example.design)
+    likelihood = ScoresLikelihood(example.design, join_all(example.G))
     point = likelihood.evaluate(Variances(list(example.G), stack_classes(example.R)))
     variance = np.zeros(likelihood.layout.size)
     variance[likelihood.layout.active] = point.inverse_diagonal

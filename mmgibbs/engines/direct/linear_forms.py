@@ -12,8 +12,9 @@ from mmgibbs.equations.base import layout
 from mmgibbs.likelihood.coefficients import Coefficients, joined_coefficients
 from mmgibbs.likelihood.correlated import CorrelatedLikelihood, correlated_likelihood
 from mmgibbs.likelihood.matrices import Variances
-from mmgibbs.likelihood.reduced_rank import ReducedRankLikelihood
+from mmgibbs.likelihood.scores import ScoresLikelihood
 from mmgibbs.machine.memory import refuse_beyond_free
+from mmgibbs.models.covariance import join_all
 from mmgibbs.models.design import Design
 from mmgibbs.models.residual import stack_classes
 
@@ -28,11 +29,11 @@ def form_covariances(
 
     C is that of the mixed-model equations at G (None for fixed terms) and R. DeviceError where its factor does not fit.
     """
-    matrix: CorrelatedLikelihood | ReducedRankLikelihood | Coefficients
+    matrix: CorrelatedLikelihood | ScoresLikelihood | Coefficients
     if design.correlated:
         matrix = correlated_likelihood(design, G)
     elif design.n_scores:
-        matrix = ReducedRankLikelihood(design)
+        matrix = ScoresLikelihood(design, join_all(G))
     else:
         matrix = joined_coefficients(design, G, advice=FEWER_MEANS)
     most = max((K.shape[0] for K in forms), default=0)
@@ -40,7 +41,7 @@ def form_covariances(
     needed = of_factor + 8 * most * (most + 2 * COLUMNS)
     refuse_beyond_free(needed, "covariances of adjusted means (output.means)", FEWER_MEANS)
     solve: Callable[[np.ndarray], np.ndarray]
-    if isinstance(matrix, (CorrelatedLikelihood, ReducedRankLikelihood)):
+    if isinstance(matrix, (CorrelatedLikelihood, ScoresLikelihood)):
         solve = matrix.evaluate(Variances(list(G), stack_classes(R))).solve_equations
     else:
         solve = matrix.factor(G, R).solve

@@ -9,9 +9,9 @@ import numpy as np
 from mmgibbs.engines.direct.standard_errors import MOST_EQUATIONS, MOST_OPERATIONS
 from mmgibbs.likelihood.correlated import CorrelatedLikelihood, correlated_likelihood
 from mmgibbs.likelihood.matrices import Variances
-from mmgibbs.likelihood.reduced_rank import ReducedRankLikelihood
 from mmgibbs.likelihood.restricted import RestrictedLikelihood
-from mmgibbs.models.covariance import full_block
+from mmgibbs.likelihood.scores import ScoresLikelihood
+from mmgibbs.models.covariance import full_block, join_all
 from mmgibbs.models.design import Design
 from mmgibbs.models.residual import stack_classes
 
@@ -26,7 +26,7 @@ def needs_factor(design: Design) -> bool:
 
 def direct_likelihood(
     design: Design, G: Sequence[np.ndarray | None]
-) -> CorrelatedLikelihood | ReducedRankLikelihood | RestrictedLikelihood:
+) -> CorrelatedLikelihood | ScoresLikelihood | RestrictedLikelihood:
     """Return the likelihood that has the solutions at given variances.
 
     All components of a term, and all traits of the residuals, may covary.
@@ -34,9 +34,9 @@ def direct_likelihood(
     if design.correlated:
         return correlated_likelihood(design, G)
     if design.n_scores:
-        return ReducedRankLikelihood(design)
-    of_terms = [None if g is None else full_block(len(g)) for g in G]
-    return RestrictedLikelihood(design, of_terms, [full_block(design.n_traits)] * max(1, len(design.residual_classes)))
+        return ScoresLikelihood(design, join_all(G))
+    of_residuals = [full_block(design.n_traits)] * max(1, len(design.residual_classes))
+    return RestrictedLikelihood(design, join_all(G), of_residuals)
 
 
 def solve_by_factor(design: Design, G: Sequence[np.ndarray | None], R: np.ndarray) -> list[np.ndarray]:

@@ -31,13 +31,17 @@ class Elimination(NamedTuple):
         return int((self.counts.astype(float) ** 2).sum())
 
 
-def eliminate(pattern: scipy.sparse.csr_array) -> Elimination:
+def eliminate(pattern: scipy.sparse.csr_array, last: np.ndarray | None = None) -> Elimination:
     """The elimination of a symmetric pattern by minimum degree.
 
-    pattern: (n, n) with a full diagonal, both triangles; its values are not read. Equations of one subtree are brought
-    together, which changes no fill.
+    pattern: (n, n) with a full diagonal, both triangles; its values are not read. last: equations that are eliminated
+    after all others, in this order. Equations of one subtree are brought together, which changes no fill.
     """
-    order = minimum_degree(pattern)
+    if last is None:
+        order = minimum_degree(pattern)
+    else:
+        first = np.setdiff1d(np.arange(pattern.shape[0]), last)
+        order = np.concatenate([first[minimum_degree(pattern[first][:, first])], last])
     parent = elimination_tree(*permute(pattern, order))
     after = postorder(parent)
     order = order[after]

@@ -65,9 +65,9 @@ class Factor:
         return self.symbolic.selected_inverse(self.values)
 
 
-def analyse(pattern: scipy.sparse.csr_array) -> SymbolicFactor:
-    """Analyse a symmetric pattern in the form that is faster; pattern as of `eliminate`."""
-    eliminated = eliminate(pattern)
+def analyse(pattern: scipy.sparse.csr_array, last: np.ndarray | None = None) -> SymbolicFactor:
+    """Analyse a symmetric pattern in the form that is faster; arguments as of `eliminate`."""
+    eliminated = eliminate(pattern, last)
     is_long = eliminated.flops > MAX_FLOPS_PER_ELEMENT * eliminated.nonzeros
     return analyse_supernodes(eliminated) if is_long else analyse_columns(eliminated)
 

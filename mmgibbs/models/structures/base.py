@@ -51,6 +51,13 @@ class StructureContext(NamedTuple):
     given: np.ndarray | None  # (k, k) the matrix, where it is fixed
 
 
+class CommonFactors(NamedTuple):
+    """G = L L' + Psi."""
+
+    loadings: np.ndarray  # (k, f) L
+    specific: np.ndarray  # (k,) the diagonal of Psi
+
+
 class StructureForm(NamedTuple):
     """A structure of k components without values, as likelihood-ratio tests compare it."""
 
@@ -183,6 +190,15 @@ class Structure(ABC):
         phi = np.zeros(len(free))
         phi[free] = best.x
         return self.rescaled(phi, scale)
+
+    @property
+    def n_specific_factors(self) -> int:
+        """Number of common factors beside specific effects, 0 where G is not of that form; see `common_factors`."""
+        return 0
+
+    def common_factors(self, phi: np.ndarray) -> CommonFactors:
+        """Split G, where it has common factors beside specific effects."""
+        raise NotImplementedError(f"{self.kind}: G is not L L' + Psi")
 
     def named(self, phi: np.ndarray, labels: tuple[str, ...]) -> Mapping[str, np.ndarray]:
         """Compute what is reported beside G from draws (..., p): 'rho', 'loading[a:1]', ..."""

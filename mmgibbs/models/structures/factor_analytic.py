@@ -26,6 +26,7 @@ from mmgibbs.errors import ModelError
 from mmgibbs.models.structures.base import (
     FULL,
     SMALLEST_SHARE,
+    CommonFactors,
     StructureContext,
     StructureForm,
     StructureKeys,
@@ -115,9 +116,16 @@ class FactorAnalytic(WithLoadings):
         """Join loadings (k, f) and specific variances (k,) to the parameters (p,)."""
         return np.append(L.ravel(), 0.5 * np.log(psi[: self.n_sd]))
 
+    @property
+    def n_specific_factors(self) -> int:
+        return self.factors
+
+    def common_factors(self, phi: np.ndarray) -> CommonFactors:
+        return CommonFactors(self.loadings(phi), self.specific(phi))
+
     def matrix(self, phi: np.ndarray) -> np.ndarray:
-        L = self.loadings(phi)
-        return L @ L.T + np.diag(self.specific(phi))
+        L, psi = self.common_factors(phi)
+        return L @ L.T + np.diag(psi)
 
     def derivatives(self, phi: np.ndarray) -> np.ndarray:
         psi = self.specific(phi)

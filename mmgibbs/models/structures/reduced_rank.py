@@ -3,7 +3,7 @@
     u = L s,    s ~ N(0, I_f)
 
 G has no inverse: locations are drawn, and the likelihood is computed, by the scores s (engines/scores.py,
-likelihood/reduced_rank.py). Loadings are determined up to a rotation: REML holds those above the diagonal of L at 0,
+likelihood/scores.py). Loadings are determined up to a rotation: REML holds those above the diagonal of L at 0,
 Gibbs moves all of them, and both report them after rotation to principal axes. Their prior is normal about 0.
 """
 

@@ -177,8 +177,7 @@ def test_a_dense_relationship_is_diagonalised_and_a_sparse_one_is_not():
     for kind, form in ((genomic, module.SpectralLikelihood), (KINDS["identity"], RestrictedLikelihood)):
         example = made(2, kind, n=14)
         covariances, residual = parts(example)
-        of_terms = [None if c is None else c.blocks for c in covariances]
-        chosen = choice.restricted_likelihood(example.design, of_terms, [m.blocks for m in residual.matrices])
+        chosen = choice.restricted_likelihood(example.design, covariances, residual)
         assert isinstance(chosen, form), kind
 
 

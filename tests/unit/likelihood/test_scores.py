@@ -1,4 +1,4 @@
-"""The restricted likelihood of covariance matrices without an inverse, against V written out in full."""
+"""The restricted likelihood by scores on common factors, against V written out in full."""
 
 from dataclasses import replace
 
@@ -7,19 +7,20 @@ import pytest
 from helpers.mutants import mutant
 from reference import dense, models
 
-import mmgibbs.likelihood.reduced_rank as module
+import mmgibbs.likelihood.scores as module
 from mmgibbs.equations.base import invert_terms
 from mmgibbs.errors import ModelError
-from mmgibbs.likelihood.matrices import Variances
+from mmgibbs.likelihood.choice import restricted_likelihood
 from mmgibbs.likelihood.restricted import RestrictedLikelihood
-from mmgibbs.models.covariance import CovarianceModel, full_block
-from mmgibbs.models.residual import ResidualModel, stack_classes
+from mmgibbs.models.covariance import CovarianceModel, diagonal_blocks, full_block, join_all
+from mmgibbs.models.residual import ResidualModel
 from mmgibbs.models.structures.factor_analytic import FactorAnalytic
 from mmgibbs.models.structures.loadings import lower_triangle
 from mmgibbs.models.structures.reduced_rank import ReducedRank, factor_of_rank
 from mmgibbs.models.terms import Related
 from mmgibbs.reml.elements import free_elements, starting_variances
 from mmgibbs.reml.information import average_information, gradient
+from mmgibbs.reml.structured import maximise_structured
 from mmgibbs.reml.structured_elements import structured_elements
 from mmgibbs.reml.units import model_units
 
@@ -58,29 +59,81 @@ def predictions(design, i, G, R):
     return (ZK.T @ P @ y).reshape(shape), np.diag(K - ZK.T @ P @ ZK).reshape(shape)
 
 
-def parameters_of(example, i, likelihood, kind=ReducedRank):
+def trials():
+    """Lines, all related, in trials at four places, in the order 2 0 3 1, with unequal replicates and weights.
+
+    Each record has one trait; two lines have no records, and line 3 none at the last place. Blocks are nested in
+    places.
+    """
+    rng = np.random.default_rng(41)
+    q, n = 9, 60
+    K = models.covariance_of(rng, q)
+    place = np.sort(np.concatenate([np.arange(4), rng.choice(4, n - 4, p=[0.4, 0.1, 0.3, 0.2])]))[::-1]
+    line = rng.integers(0, q - 2, n)
+    line[(line == 3) & (place == 1)] = 4
+    line, block = line.astype(np.int32), rng.integers(0, 3, n).astype(np.int32)
+    places = (2, 0, 3, 1)  # of the traits in the effects of lines
+    dense_block = models.DenseBlock(np.arange(q, dtype=np.int32), models.symmetric(np.linalg.inv(K)))
+    terms = [
+        models.class_term("place", np.zeros(n), 1, range(4)),
+        models.random_term("block", [models.Effect("", block, (0, 1, 2, 3))], models.Identity(3), 3),
+        models.random_term(
+            "line", [models.Effect("", line, places)], models.Genomic(dense_block, K.diagonal().copy(), {}), q
+        ),
+    ]
+    L = np.array([[1.5, 0.0], [1.0, 0.8], [-0.7, 1.1], [1.2, -0.5]])
+    G = [None, np.diag([0.5, 0.2, 0.8, 0.3]), L @ L.T + np.diag([0.6, 1.1, 0.3, 0.9])]
+    R = np.diag([2.0, 1.0, 3.0, 1.5])
+    design = models.with_records(rng, n, terms, G, R, np.eye(4, dtype=bool)[place], rng.uniform(0.5, 2.0, n))
+    return models.Example("trials", design, G, R)
+
+
+def parameters_of(example, i, likelihood, structure):
     covariances = [None if g is None else CovarianceModel(g, False, full_block(len(g))) for g in example.G]
-    k, sd = len(example.G[i]), np.sqrt(np.diag(example.G[i]))
-    rank = example.design.terms[i].n_scores
-    structure = ReducedRank(k, rank, sd) if kind is ReducedRank else FactorAnalytic(k, rank, False, sd, sd)
+    if example.name == "trials":
+        covariances[1] = replace(covariances[1], blocks=diagonal_blocks(4))
     covariances[i] = replace(covariances[i], structure=structure)
     T = example.design.n_traits
-    residual = ResidualModel((CovarianceModel(example.R, False, full_block(T)),))
+    blocks = diagonal_blocks(T) if example.name == "trials" else full_block(T)
+    residual = ResidualModel((CovarianceModel(example.R, False, blocks),))
     elements = free_elements(example.design, covariances, residual, model_units(likelihood))
     start = starting_variances(covariances, residual)
     return structured_elements(elements, covariances, start), start
 
 
-@pytest.mark.parametrize("name", CASES)
+def analysis_of(name, of=module):
+    """(example, term, likelihood, parameters, start) of a reduced rank, or with specific effects: 'NAME, specific'."""
+    if ", " not in name:
+        example, i = example_of(name)
+        structure = ReducedRank(len(example.G[i]), example.design.terms[i].n_scores, np.sqrt(np.diag(example.G[i])))
+        likelihood = of.ScoresLikelihood(example.design, join_all(example.G))
+        return example, i, likelihood, *parameters_of(example, i, likelihood, structure)
+    name, specific = name.split(", ")
+    if name == "trials":
+        example, i, f = trials(), 2, 2
+        blocks = [None, diagonal_blocks(4), full_block(4)]
+    else:
+        example, f = models.example(name), 1
+        i = int(np.argmax([0 if g is None else len(g) for g in example.G]))
+        blocks = join_all(example.G)
+    k, sd = len(example.G[i]), np.sqrt(np.diag(example.G[i]))
+    structure = FactorAnalytic(k, f, specific == "equal", sd, sd)
+    likelihood = of.ScoresLikelihood(example.design, blocks, {i: f})
+    return example, i, likelihood, *parameters_of(example, i, likelihood, structure)
+
+
+ANALYSES = [*CASES, "trials, specific", "trials, equal", "bivariate_missing, specific", "random_regression, specific"]
+
+
+@pytest.mark.parametrize("name", ANALYSES)
 def test_against_dense_formulas(name):
-    example, i = example_of(name)
-    likelihood = module.ReducedRankLikelihood(example.design)
-    for factor in (1.0, 1.7):
-        G = [None if g is None else factor * g for g in example.G]
-        point = likelihood.evaluate(Variances(G, stack_classes(example.R)))
-        expected = dense.restricted_log_likelihood(*dense.linear_model(example.design, G, example.R))
+    example, i, likelihood, parameters, start = analysis_of(name)
+    for change in (0.0, 0.3):
+        at = parameters.variances(parameters.phi + change * parameters.scale * parameters.free, start)
+        point = likelihood.evaluate(at)
+        expected = dense.restricted_log_likelihood(*dense.linear_model(example.design, at.G, at.R[0]))
         np.testing.assert_allclose(point.log_likelihood, expected, rtol=1e-9, atol=1e-8)
-        theta, pev = predictions(example.design, i, G, example.R)
+        theta, pev = predictions(example.design, i, at.G, at.R[0])
         np.testing.assert_allclose(point.solutions[i], theta, atol=1e-8)
         layout = likelihood.layout
         variance = np.zeros(layout.size)
@@ -102,12 +155,10 @@ def differences(likelihood, parameters, start):
     return np.array(out)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_score_and_information_of_loadings(name):
+@pytest.mark.parametrize("name", ANALYSES)
+def test_score_and_information_of_parameters(name):
     """By differences of the likelihood, and 1/2 y'P V_i P V_j P y with V_i by differences of V."""
-    example, i = example_of(name)
-    likelihood = module.ReducedRankLikelihood(example.design)
-    parameters, start = parameters_of(example, i, likelihood)
+    example, _, likelihood, parameters, start = analysis_of(name)
     at = parameters.variances(parameters.phi, start)
     point = likelihood.evaluate(at)
     J = parameters.jacobian(parameters.phi)
@@ -128,9 +179,28 @@ def test_score_and_information_of_loadings(name):
     np.testing.assert_allclose(information, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
 
 
+def test_factors_of_related_lines_in_trials_take_scores():
+    """As large a likelihood as by G^-1, and its maximum; where scores fill C more, G^-1 stays."""
+    example, i, _, parameters, start = analysis_of("trials, specific")
+    structure = parameters.structures[[b.term for b in parameters.elements.blocks].index(i)]
+    covariances = [None, CovarianceModel(example.G[1], False, diagonal_blocks(4)), None]
+    covariances[2] = CovarianceModel(example.G[2], False, full_block(4), structure=replace(structure, factors=1))
+    residual = ResidualModel((CovarianceModel(example.R, False, diagonal_blocks(4)),))
+    chosen = restricted_likelihood(example.design, covariances, residual)
+    assert isinstance(chosen, module.ScoresLikelihood) and chosen.sizes[i] == 5
+    general = RestrictedLikelihood(example.design, [None, diagonal_blocks(4), full_block(4)], [diagonal_blocks(4)])
+    found = [
+        maximise_structured(form, parameters_of(example, i, form, replace(structure, factors=1))[0], start, 1e-7, 200)
+        for form in (chosen, general)
+    ]
+    assert all(f.converged for f in found)
+    assert found[0].point.log_likelihood == pytest.approx(found[1].point.log_likelihood, abs=1e-9)
+    covariances[2] = replace(covariances[2], structure=replace(structure, factors=3))
+    assert isinstance(restricted_likelihood(example.design, covariances, residual), RestrictedLikelihood)
+
+
 def test_a_small_factor_stays_where_the_likelihood_falls_as_it_grows():
-    example, i = example_of("bivariate_missing")
-    parameters, _ = parameters_of(example, i, module.ReducedRankLikelihood(example.design))
+    parameters = analysis_of("bivariate_missing")[3]
     ((_, _, places),) = parameters.list_factors()
     for size, slope, stays in ((1e-3, -1.0, True), (1e-3, 1.0, False), (0.1, -1.0, False)):
         phi, score = parameters.phi.copy(), np.zeros(len(parameters))
@@ -142,14 +212,14 @@ def test_a_small_factor_stays_where_the_likelihood_falls_as_it_grows():
 MUTANTS = {
     "a trace of C^-1 is left out": ("M[:, j] -= np.bincount", "M[:, j] -= 0 * np.bincount"),
     "L'M counts twice": ("- B @ ((middle + middle.T) / 2) @ B.T", "- 0 * B @ middle @ B.T"),
+    "specific variances have no slope of their own": ("(D + (Q * c) @ Q)", "(D + 0 * (Q * c) @ Q)"),
+    "a log-determinant is left out": ("self.log_determinants +=", "self.log_determinants += 0 *"),
 }
 
 
 @pytest.mark.parametrize("right, wrong", MUTANTS.values(), ids=MUTANTS)
 def test_a_wrong_score_is_noticed(right, wrong):
-    example, i = example_of("bivariate_missing")
-    likelihood = mutant(module, right, wrong).ReducedRankLikelihood(example.design)
-    parameters, start = parameters_of(example, i, likelihood)
+    _, _, likelihood, parameters, start = analysis_of("trials, specific", mutant(module, right, wrong))
     point = likelihood.evaluate(parameters.variances(parameters.phi, start))
     score = parameters.jacobian(parameters.phi).T @ gradient(point, parameters.elements)
     assert np.abs((score - differences(likelihood, parameters, start)) * parameters.scale).max() > 0.01
