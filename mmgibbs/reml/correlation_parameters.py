@@ -16,7 +16,6 @@ from mmgibbs.likelihood.renewable import RenewableRelationship
 from mmgibbs.likelihood.restricted import Point, RestrictedLikelihood
 from mmgibbs.models.design import Design
 from mmgibbs.models.labels import correlation_label
-from mmgibbs.models.relationships.ar1 import FirstOrder
 from mmgibbs.models.terms import Related
 from mmgibbs.reml.elements import Elements
 from mmgibbs.reml.information import element_places
@@ -175,7 +174,7 @@ class CorrelationParameters:
         sources = tuple(renewable.source for renewable in self._renewables for _ in renewable.parameters)
         names = tuple(name for renewable in self._renewables for name in renewable.relationship.parameters)
         related = [renewable.relationship for renewable in self._renewables for _ in renewable.parameters]
-        has_few = [isinstance(K, FirstOrder) and K.structure.n_independent < MIN_INDEPENDENT for K in related]
+        has_few = [K.n_independent is not None and K.n_independent < MIN_INDEPENDENT for K in related]
         decides_variance = at_bound & (rho > 0) & np.array(has_few, bool)
         words = []
         for n in np.flatnonzero(without):

@@ -317,6 +317,10 @@ class FirstOrder(SparseInverse):
     def parameters_fixed(self) -> bool:
         return self.held
 
+    @property
+    def n_independent(self) -> int:
+        return self.structure.n_independent
+
     def weigh(self, parameters: np.ndarray) -> Weights:
         return self.structure.weigh(parameters)
 

@@ -232,6 +232,14 @@ class Relationship(ABC):
         return bool(self.parameters) and not self.parameters_fixed
 
     @property
+    def n_independent(self) -> int | None:
+        """Sets of levels that are independent of each other, such as trials; None: so many that they tell a variance.
+
+        Where they are few and a parameter is at its upper bound, the variance is what the bound makes of it.
+        """
+        return None
+
+    @property
     def fixed_matrices(self) -> csr_array:
         """Elements of the M_m in the order of those of `inverse_csr`, (nnz, M)."""
         raise NotImplementedError(f"{self.words}: K has no parameters")
