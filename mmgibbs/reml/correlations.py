@@ -101,8 +101,8 @@ class _Profile:
             is_free = ~about.shut & about.known
             secant = update_secant(secant, z, about.gradient, about.inverse, is_free)
             distance = float(np.sqrt(max(about.gradient @ about.step, 0.0)))
-            # the distance in all directions: the one of the variances belongs to fixed correlations
-            maximum = replace(maximum, distance=float(np.hypot(distance, maximum.distance)))
+            # the one of the variances belongs to fixed correlations
+            maximum = replace(maximum, distance=max(distance, maximum.distance))
             converged = maximum.converged and distance <= self.tolerance
             if converged or maximum.stopped or self.remaining <= 0:
                 break
