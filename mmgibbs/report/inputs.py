@@ -8,7 +8,7 @@ from typing import Any
 
 from mmgibbs.report.html_tables import counted
 
-KINDS = ("identity", "ar1", "random_walk", "spline", "pedigree", "genomic", "dominance", "single_step")  # no path
+MARKS = "./\\"  # one of them is in every path of a relationship, none in the word of a kind (config/relationships.py)
 FRAME = "data frame of "  # what stands for a table from Python, with its rows
 FREQUENCIES = ("genotyped", "recorded", "half", "base")  # of alleles, that are no path
 
@@ -82,7 +82,7 @@ def _describe_frequencies(written: object) -> Iterator[tuple[str, str, str]]:
 
 def _describe_relationship(written: object, levels: str) -> Iterator[tuple[str, str, str]]:
     """A word, a path, or a mapping with a kind; levels: of the term, 'counted'."""
-    if isinstance(written, str) and written not in KINDS:
+    if isinstance(written, str) and any(mark in written for mark in MARKS):
         yield "Relationship file", written, levels
     if isinstance(written, Mapping):
         if written.get("kind") == "file" and written.get("file"):
