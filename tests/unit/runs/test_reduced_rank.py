@@ -5,11 +5,13 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+import yaml
 from helpers.estimates import covariance_matrix, estimates
 
 import mmgibbs
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError, MmgibbsError, ModelError
+from mmgibbs.reml import structured
 from mmgibbs.report.make import make_report
 
 SITES, LINES = 5, 60
@@ -64,6 +66,19 @@ def fitted(plots, tmp_path_factory):
     folder = tmp_path_factory.mktemp("fitted")
     kinds = {"rank": TWO, "factors": {"kind": "factor_analytic", "factors": 2}, "full": "full"}
     return {name: run(plots, folder / name, kind, method="reml") for name, kind in kinds.items()}
+
+
+@pytest.mark.parametrize("slow, converges", [(structured.SLOW, True), (np.inf, False)])
+def test_two_factors_of_four_sites_converge(tmp_path, monkeypatch, slow, converges):
+    """Without what the slopes say of the curvature, each step leaves 94 % of the distance: over 100 iterations."""
+    monkeypatch.setattr(structured, "SLOW", slow)
+    assert main(["simulate", str(tmp_path / "trials"), "--traits", "trial"]) == 0
+    source = yaml.safe_load((tmp_path / "trials" / "analysis.yaml").read_text())
+    source["data"]["phenotypes"] = str(tmp_path / "trials" / "phenotypes.csv")
+    source["variances"]["line"]["structure"] = TWO
+    found = mmgibbs.run(source | {"output": {"directory": str(tmp_path / "run")}}, progress=False)
+    assert found.info["log_likelihood"] == pytest.approx(-1049.614, abs=1e-3)
+    assert found.info["converged"] == converges and (found.info["iterations"] <= 20) == converges
 
 
 def test_reml(fitted):
