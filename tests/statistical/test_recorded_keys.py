@@ -54,7 +54,7 @@ OPTIONS = {  # of regressions, beside those of configs/
 }
 EVERY_PURPOSE = (
     "trial: correlated", "trial: marginal", "trial: two", "trial: REML", "trial: prediction", "trial: pcg",
-    "trial: ar1", "serial: half-t", "serial: ordinal in", "SNPs: bayes_r", "SNPs: horseshoe", "configs: hierarchical",
+    "trial: ar1", "serial: half-t", "serial: ordinal in", "SNPs: equal", "SNPs: horseshoe", "configs: hierarchical",
     "configs: horseshoe_probit", "configs: lasso", "configs: multinomial",
 )  # fmt: skip
 TEXTS = config_texts()
@@ -75,6 +75,7 @@ TEXTS |= {
 }
 TEXTS |= {f"SNPs: {prior}": SNPS.format(model=f"model_of({prior!r})") for prior in PRIORS}
 TEXTS |= {"SNPs: two terms": SNPS.format(model="model_of('bayes_r', 'bayes_a')")}
+TEXTS |= {"SNPs: equal": SNPS.format(model="model_of('bayes_r', n_equal=3)")}
 TEXTS |= {f"SNPs: {kind}": SNPS.format(model=f"joint_model({kind!r})") for kind in JOINT_PRIORS}
 
 

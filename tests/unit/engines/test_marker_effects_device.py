@@ -69,9 +69,10 @@ def spec_of(prior):
     return MarkerPriorSpec(prior, 0.05, False, 5.0, 0.05, options)
 
 
-def model_of(*priors, kind=None):
-    """A term of SNP effects on each of the first traits."""
+def model_of(*priors, kind=None, n_equal=1):
+    """A term of SNP effects on each of the first traits; the first SNPs may be equal, whose effects are exchanged."""
     design, codes, animal = data()
+    codes[:n_equal] = codes[0]
     terms = tuple(
         markers_of(codes, animal, spec_of(prior), RECORDED, trait, kind) for trait, prior in enumerate(priors)
     )
