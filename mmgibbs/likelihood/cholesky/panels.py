@@ -22,6 +22,8 @@ import numpy as np
 from mmgibbs.likelihood.cholesky.symbolic import MIN_PIVOT
 from mmgibbs.pedigree.kernels import kernel
 
+ROWS_AT_ONCE = 512  # of an update matrix, whose upper triangle is left out but for the last of them
+
 
 @kernel
 def factorise_panels(first, row_ptr, rows, panel_ptr, parent, stack_size, widest_below, panels):
@@ -38,8 +40,9 @@ def factorise_panels(first, row_ptr, rows, panel_ptr, parent, stack_size, widest
         c = m - w
         P = panels[panel_ptr[s] : panel_ptr[s + 1]].reshape((m, w))
         U = update[: c * c].reshape((c, c))
-        for e in range(c * c):
-            update[e] = 0.0
+        for a in range(c):
+            for b in range(a + 1):
+                U[a, b] = 0.0
         least = np.empty(w)
         for j in range(w):
             least[j] = MIN_PIVOT * P[j, j]
@@ -68,13 +71,15 @@ def factorise_panels(first, row_ptr, rows, panel_ptr, parent, stack_size, widest
             return first[s] + failed
         if c > 0:
             L21 = np.dot(P[w:], invert_lower(P, w).T)
-            square = np.dot(L21, L21.T)
             at[s] = top
-            for a in range(c):
-                for j in range(w):
-                    P[w + a, j] = L21[a, j]
-                for b in range(a + 1):
-                    stack[top + a * c + b] = U[a, b] - square[a, b]
+            for start in range(0, c, ROWS_AT_ONCE):  # of the lower triangle of L21 L21'
+                end = min(start + ROWS_AT_ONCE, c)
+                square = np.dot(L21[start:end], L21[:end].T)
+                for a in range(start, end):
+                    for j in range(w):
+                        P[w + a, j] = L21[a, j]
+                    for b in range(a + 1):
+                        stack[top + a * c + b] = U[a, b] - square[a - start, b]
             top += c * c
             sibling[s] = child[parent[s]]
             child[parent[s]] = s

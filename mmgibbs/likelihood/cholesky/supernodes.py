@@ -17,7 +17,7 @@ from mmgibbs.likelihood.cholesky.panels import factorise_panels, invert_panels, 
 from mmgibbs.likelihood.cholesky.symbolic import locate_elements
 from mmgibbs.pedigree.kernels import kernel
 
-MAX_COLUMNS = 64  # columns of a supernode: its own block is factorised by plain loops, the rest by BLAS
+MAX_COLUMNS = 256  # columns of a supernode: its own block is factorised by plain loops, the rest by BLAS
 MAX_SHARE_OF_ZEROS = 0.15  # share of stored zeros up to which a child joins its parent
 MAX_COLUMNS_ALWAYS_MERGED = 4  # columns up to which it always does
 
