@@ -144,7 +144,7 @@ MUTANTS = {  # module, its line, what that becomes; who uses what of it; categor
     ),
     "thresholds forgotten where the scale is counted": (
         engine_module,
-        "+ len(response.labels) - 2)",
+        "+ response.n_free_thresholds)",
         "- 12)",
         (engine_module, "power_of_scale"),
         3,
