@@ -104,25 +104,39 @@ def solve_panels(first, row_ptr, rows, panel_ptr, panels, x):
     for s in range(first.size - 1):
         w, m = first[s + 1] - first[s], row_ptr[s + 1] - row_ptr[s]
         P = panels[panel_ptr[s] : panel_ptr[s + 1]].reshape((m, w))
+        own = x[first[s] : first[s + 1]]
         for j in range(w):
-            column = first[s] + j
             for v in range(columns):
-                x[column, v] /= P[j, j]
-            for i in range(j + 1, m):
-                row, a = rows[row_ptr[s] + i], P[i, j]
+                own[j, v] /= P[j, j]
+            for i in range(j + 1, w):
                 for v in range(columns):
-                    x[row, v] -= a * x[column, v]
+                    own[i, v] -= P[i, j] * own[j, v]
+        if m > w:
+            change = np.dot(P[w:], own)
+            for i in range(m - w):
+                row = rows[row_ptr[s] + w + i]
+                for v in range(columns):
+                    x[row, v] -= change[i, v]
     for s in range(first.size - 2, -1, -1):
         w, m = first[s + 1] - first[s], row_ptr[s + 1] - row_ptr[s]
         P = panels[panel_ptr[s] : panel_ptr[s + 1]].reshape((m, w))
-        for j in range(w - 1, -1, -1):
-            column = first[s] + j
-            for i in range(j + 1, m):
-                row, a = rows[row_ptr[s] + i], P[i, j]
+        own = x[first[s] : first[s + 1]]
+        if m > w:
+            below = np.empty((m - w, columns))
+            for i in range(m - w):
+                row = rows[row_ptr[s] + w + i]
                 for v in range(columns):
-                    x[column, v] -= a * x[row, v]
+                    below[i, v] = x[row, v]
+            change = np.dot(P[w:].T, below)
+            for j in range(w):
+                for v in range(columns):
+                    own[j, v] -= change[j, v]
+        for j in range(w - 1, -1, -1):
+            for i in range(j + 1, w):
+                for v in range(columns):
+                    own[j, v] -= P[i, j] * own[i, v]
             for v in range(columns):
-                x[column, v] /= P[j, j]
+                own[j, v] /= P[j, j]
 
 
 @kernel
