@@ -10,7 +10,9 @@ the summary, with one chain and one thread; effective draws are those of its own
 from __future__ import annotations
 
 import argparse
+import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,6 +28,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from helpers.genotypes import write_plink  # noqa: E402
 from helpers.shared_cases import analysis as shared_analysis  # noqa: E402
 from helpers.support import shared_data  # noqa: E402
 
@@ -152,6 +155,41 @@ def mice_bayes_c(folder: Path) -> list[str]:
     return [draw_rate("bayes_c", analysis, folder, (r"snps\.pi\[",), **sampler)]
 
 
+def command_seconds(command: list[str], folder: Path, repetitions: int = 2) -> float:
+    """Least seconds of the processor of a command with one thread, in a folder."""
+    spent, one = [], {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    for _ in range(repetitions):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command, check=True, cwd=folder, capture_output=True, env=os.environ | one)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return min(spent)
+
+
+@case
+def gwas(folder: Path) -> list[str]:
+    """1,814 mice, 10,346 SNPs: `mmgibbs gwas` of a GBLUP run, and GEMMA where it is installed (Debian: gemma)."""
+    analysis, ids = mice_case(folder)
+    X = np.load(shared_data("data/genomics/bglr_mice/mice_X.npz"))["X"]
+    snps = [f"snp{j}" for j in range(X.shape[1])]
+    write_plink(folder / "mice.bed", X.T, ids, snps, np.ones(len(snps), int), np.arange(1, len(snps) + 1))
+    analysis["data"]["genotypes"] = str(folder / "mice.bed")
+    analysis["model"] = {"fixed": {}, "random": {"genetic": {"level": "animal", "relationship": "genomic"}}}
+    run_timed(analysis, folder, method="reml")
+    own = [sys.executable, "-m", "mmgibbs", "gwas", str(folder / "run"), "--overwrite", "--no-report", "--quiet"]
+    lines = [f"mmgibbs gwas: {command_seconds(own, ROOT, 3):.1f} s"]
+    if shutil.which("gemma") is None:
+        return [*lines, "GEMMA is not installed"]
+    records = pl.read_csv(folder / "records.csv")["bmi"]
+    rows = [f"mice {name} 0 0 0 {y}" for name, y in zip(ids, records, strict=True)]
+    (folder / "mice.fam").write_text("\n".join(rows) + "\n")
+    seconds = [
+        command_seconds(["gemma", "-bfile", "mice", *words.split()], folder)
+        for words in ("-gk 1 -o k", "-k output/k.cXX.txt -lmm 1 -o l")
+    ]
+    return [*lines, f"GEMMA -lmm 1: {seconds[1]:.1f} s, and {seconds[0]:.1f} s for its relationships (-gk 1)"]
+
+
 def reml_seconds(label: str, analysis: dict, folder: Path) -> str:
     """Seconds of the call in a process that has run it before, of `check`, and of the whole command with its page."""
     analysis = {key: value for key, value in analysis.items() if key not in ("sampler", "output")}
@@ -164,13 +202,8 @@ def reml_seconds(label: str, analysis: dict, folder: Path) -> str:
     given = analysis | {"sampler": {"method": "reml", "threads": 1}, "output": {"directory": str(folder / "command")}}
     file.write_text(yaml.safe_dump(given))
     command = [sys.executable, "-m", "mmgibbs", "run", str(file), "--quiet", "--overwrite"]
-    spent = []
-    for _ in range(2):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(command, check=True, cwd=ROOT, capture_output=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    parts = f"{seconds:.2f} s the call, {reading:.2f} s check alone, {min(spent):.1f} s the command"
+    spent = command_seconds(command, ROOT)
+    parts = f"{seconds:.2f} s the call, {reading:.2f} s check alone, {spent:.1f} s the command"
     return f"{label}: {parts}, {result.info['iterations']} iterations"
 
 
