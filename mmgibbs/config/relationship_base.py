@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -71,6 +71,15 @@ class Relationship(Section):
     def parameters(self) -> tuple[str, ...]:
         """Names of the parameters that it is estimated with, such as correlations."""
         return ()
+
+    @property
+    def stated_steps(self) -> dict[str, float]:
+        """Parameter -> the distance that it is a correlation over, of those that have one."""
+        return {}
+
+    def with_steps(self, lengths: Mapping[str, float]) -> Self:
+        """Set these distances; lengths: column -> the distance of neighbours."""
+        return self
 
     @property
     def lacks_parameters(self) -> bool:

@@ -9,7 +9,6 @@ from typing import Any
 
 from mmgibbs.config import Analysis
 from mmgibbs.config.complete_variances import implied_variances
-from mmgibbs.config.smooth_relationships import Autoregression
 from mmgibbs.errors import ConfigError, option, option_name
 from mmgibbs.report.finished import read_finished
 
@@ -96,8 +95,9 @@ def _parameters_of_relationship(
         return []
     at = f"model.random.{name}.relationship"
     out = [f"{at}.rho={json.dumps(known)}", f"{at}.fixed=true"]
-    if isinstance(relationship, Autoregression) and steps:
-        out.append(f"{at}.step={json.dumps(relationship.with_steps(steps).stated_steps)}")
+    stated = relationship.with_steps(steps).stated_steps
+    if stated:
+        out.append(f"{at}.step={json.dumps(stated)}")
     return out
 
 

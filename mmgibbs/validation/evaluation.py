@@ -17,7 +17,6 @@ from mmgibbs.build.assemble import Assembled, assemble
 from mmgibbs.build.memory_estimate import refuse_solving_beyond_memory
 from mmgibbs.config import Analysis
 from mmgibbs.config.sampling import TOLERANCES
-from mmgibbs.config.smooth_relationships import Autoregression
 from mmgibbs.config.variances import Variances
 from mmgibbs.data.animal_ids import guess_parent_role
 from mmgibbs.data.interactions import interactions_of_columns
@@ -204,7 +203,7 @@ def _hold_steps(analysis: Analysis, steps: Mapping[str, Mapping[str, float]]) ->
     random = {
         name: term.model_copy(update={"relationship": term.relationship.with_steps(steps[name])})
         for name, term in analysis.model.random.items()
-        if name in steps and isinstance(term.relationship, Autoregression)
+        if name in steps
     }
     model = analysis.model.model_copy(update={"random": {**analysis.model.random, **random}})
     return analysis.model_copy(update={"model": model})
