@@ -11,6 +11,7 @@ from mmgibbs.config import Analysis
 from mmgibbs.equations.structured import estimated_bytes
 from mmgibbs.errors import option_name
 from mmgibbs.genotypes.relationship import MATRICES
+from mmgibbs.likelihood.choice import count_factors, count_likelihood
 from mmgibbs.likelihood.memory import refuse_large_lists
 from mmgibbs.likelihood.spectral import one_relationship
 from mmgibbs.machine.memory import free_bytes, refuse_beyond_free
@@ -69,14 +70,16 @@ def count_factor(analysis: Analysis, assembled: Assembled) -> int:
     pattern is looked for, and nothing is factorised."""
     from mmgibbs.engines.direct.solutions import direct_likelihood, needs_factor  # late: sampling has no use for them
     from mmgibbs.engines.direct.standard_errors import count_posterior_sd
-    from mmgibbs.likelihood.choice import count_likelihood
     from mmgibbs.likelihood.trait_groups import group_traits, take_traits
 
     model, s = assembled.model, analysis.sampler
     parts = model.design, model.covariances, model.residual
     if s.method == "reml":
         sizes = []
-        for traits in group_traits(*parts):
+        groups = group_traits(*parts)
+        if len(groups) == 1:
+            return count_likelihood(*parts)
+        for traits in groups:
             group = take_traits(*parts, traits)
             sizes.append(count_likelihood(group.design, group.covariances, group.residual))
         return max(sizes)
@@ -132,7 +135,8 @@ def refuse_solving_beyond_memory(analysis: Analysis, assembled: Assembled) -> No
         refuse_beyond_free(needed, what, "fewer sampler.reml_samples, or a machine with more memory")
         return
     refuse_beyond_free(needed, f"solving {design.n_equations:,} equations", "a machine with more memory")
-    if s.method == "reml" and one_relationship(design) is None:  # else there may be no factor
+    has_scores = count_factors(design, assembled.model.covariances)
+    if s.method == "reml" and one_relationship(design) is None and not has_scores:  # else there may be no such factor
         blocks = [None if c is None else (max(c.blocks, key=len),) for c in assembled.model.covariances]
         refuse_large_lists(design, blocks)  # of the largest group of traits
 

@@ -51,7 +51,7 @@ def _choose(
     of_terms, of_residuals = _list_blocks(covariances, residual)
     if design.correlated:
         return CorrelatedLikelihood(design, of_terms)
-    n_factors = _count_factors(design, covariances)
+    n_factors = count_factors(design, covariances)
     if design.n_scores or n_factors:
         return ScoresLikelihood(design, of_terms, n_factors)
     has_parameters = any(term.relationship.has_free_parameters for term in design.terms)  # K changes
@@ -69,12 +69,15 @@ def _list_blocks(
     return [None if c is None else c.blocks for c in covariances], [m.blocks for m in residual.matrices]
 
 
-def _count_factors(design: Design, covariances: Sequence[CovarianceModel | None]) -> dict[int, int]:
-    """Common factors of each factor-analytic term whose scores make C sparser (scores.py); empty: none do.
+def count_factors(design: Design, covariances: Sequence[CovarianceModel | None]) -> dict[int, int]:
+    """Number of common factors of each term that is fitted by scores (scores.py); empty where G^-1 is cheaper.
 
-    Levels are all related there, each record has one trait, and no other term joins the traits. With k components, f
-    factors and q levels, C then takes k blocks of q equations beside f q scores, in place of one block of k q.
+    All levels of these terms are related, each record has one of their components, and no other term joins components.
+    With k components, f factors and q levels, C then has k blocks of q equations beside f q scores, in place of one
+    block of k q.
     """
+    if np.any(design.patterns.sum(axis=1) > 1) or any(t.relationship.has_free_parameters for t in design.terms):
+        return {}
     n_factors: dict[int, int] = {}
     for i, (term, c) in enumerate(zip(design.terms, covariances, strict=True)):
         if c is None:
@@ -84,16 +87,18 @@ def _count_factors(design: Design, covariances: Sequence[CovarianceModel | None]
             if any(len(block) > 1 for block in c.blocks):
                 return {}
             continue
+        dense = term.relationship.dense
         is_plain = term.active is None and not term.has_several_levels and not term.groups_fixed
-        is_related = term.relationship.dense is not None and not term.relationship.has_free_parameters
-        if not is_plain or not is_related or k * (1 + 3 * f + 3 * f**2) + f**3 >= k**3:
+        is_of_traits = np.unique(term.component_trait).size == k
+        is_related = dense is not None and dense.levels.size == term.n_levels
+        if not (is_plain and is_of_traits and is_related) or k * (1 + 3 * f + 3 * f**2) + f**3 >= k**3:
             return {}
         n_factors[i] = f
-    return {} if np.any(design.patterns.sum(axis=1) > 1) else n_factors
+    return n_factors
 
 
 def _refuse_too_large(likelihood: SparseLikelihood) -> None:
-    equations, elements = likelihood.design.n_equations, likelihood.symbolic.nonzeros
+    equations, elements = likelihood.n_equations, likelihood.symbolic.nonzeros
     refuse_beyond_free(
         likelihood.bytes, f"a sparse factor of {equations:,} equations ({elements:,} elements)", SOLUTION
     )

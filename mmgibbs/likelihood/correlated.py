@@ -33,7 +33,6 @@ from mmgibbs.likelihood.incidence import Incidence
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.likelihood.sparse import SparseLikelihood, SparsePoint, mask_joined
 from mmgibbs.likelihood.working_variates import working_effects
-from mmgibbs.models.covariance import join_all
 from mmgibbs.models.design import Design
 from mmgibbs.models.relationships.base import Relationship
 
@@ -117,11 +116,6 @@ class CorrelatedLikelihood(SparseLikelihood):
     def evaluate(self, variances: Variances) -> CorrelatedPoint:
         """ModelError where C is not positive definite there."""
         return CorrelatedPoint(self, variances)
-
-
-def correlated_likelihood(design: Design, G: Sequence[np.ndarray | None]) -> CorrelatedLikelihood:
-    """Build the likelihood of a design where all components of a term may covary; G: None for fixed terms."""
-    return CorrelatedLikelihood(design, join_all(G))
 
 
 class CorrelatedPoint(SparsePoint):

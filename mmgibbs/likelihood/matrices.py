@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -32,11 +31,11 @@ class Variances(NamedTuple):
 
     G: list[np.ndarray | None]  # (k, k) per term, None for fixed terms
     R: np.ndarray  # (classes, T, T); one class where all records share one matrix
-    factors: Mapping[int, CommonFactors] = MappingProxyType({})  # term -> L and Psi, where its G is known by them
+    factors: Mapping[int, CommonFactors] | None = None  # term -> L and Psi, where its G is given as L L' + Psi
 
     def copy_matrices(self) -> Variances:
-        """Copy the matrices to arrays that may be written to."""
-        return Variances([None if g is None else g.copy() for g in self.G], self.R.copy(), self.factors)
+        """Copy the matrices, but no factors, to arrays that may be written to."""
+        return Variances([None if g is None else g.copy() for g in self.G], self.R.copy())
 
     @property
     def psi(self) -> np.ndarray:

@@ -12,6 +12,7 @@ DENSE = 40  # for an element of K^-1 of levels that are all related, in the list
 LISTED = 18  # for an element of the blocks of C, of two that mirror each other once, while the pattern is looked for
 ORDERED = 29  # for an element of the pattern, both triangles, while the equations are ordered
 KEPT = 16  # for the same, later: its place in the factor, and its value
+OF_PRIOR = 100  # for an element of the prior while C is made of scores (scores.py)
 SOLUTION = "sampler.engine: pcg (REML by Monte Carlo), a machine with more memory, or sampler.method: gibbs"
 
 

@@ -7,8 +7,8 @@ I (x) [L I], ...), W_s = W Lambda, and s_l and d_l among the equations,
     C = W_s' R^-1 W_s + blockdiag(K_j^-1 (x) P_j),     P_j = G_j^-1, or blockdiag(I_f, Psi^-1)
     log p(y | psi) = -1/2 [ sum_r log|R_r| + sum_j (q_j log|P_j^-1| + k_j log|K_j|) + log|C| + y'Py + (N - p) log 2 pi ]
 
-Specific effects of two components meet in no record where each record has one trait, as in trials at several places.
-C then has q x q blocks on its diagonal and a border of f q scores, where G^-1 would fill (k q) x (k q).
+If each record has one of the components, as in trials at several places, the specific effects of two components have
+no common element in C, which has q x q blocks on its diagonal and a border of f q scores. By G^-1 it would be full.
 
 Everything is said on the scale of theta = Lambda s: solutions, and Lambda C^-1 Lambda' in place of C^-1. With Z the
 columns of W of the term and e the residuals,
@@ -32,7 +32,7 @@ from scipy.sparse import block_diag, coo_array, csr_array, eye_array, kron
 from mmgibbs.likelihood.cholesky.factor import Factor, analyse
 from mmgibbs.likelihood.coefficients import Blocks, factorise_inverse, fill_ones
 from mmgibbs.likelihood.matrices import Variances
-from mmgibbs.likelihood.memory import SOLUTION
+from mmgibbs.likelihood.memory import OF_PRIOR, SOLUTION
 from mmgibbs.likelihood.records import RecordsLikelihood, RecordsPoint
 from mmgibbs.likelihood.sparse import mask_joined
 from mmgibbs.machine.memory import refuse_beyond_free
@@ -40,14 +40,12 @@ from mmgibbs.models.design import Design
 from mmgibbs.models.structures.base import CommonFactors
 from mmgibbs.models.structures.reduced_rank import factor_of_rank
 
-OF_PRIOR = 100  # bytes for an element of the prior while C is made
-
 
 class ScoresLikelihood(RecordsLikelihood):
     """log p(y | psi) of a design with normal traits and independent records.
 
-    of_terms: components that may covary, None for fixed terms. n_factors: of the terms whose matrices are
-    factor-analytic and take scores; those without an inverse always do.
+    of_terms: components that may covary, None for fixed terms. n_factors: number of factors of each factor-analytic
+    term that is fitted by scores; terms of reduced rank always are.
     """
 
     name = "sparse, by scores"
@@ -101,12 +99,12 @@ class ScoresLikelihood(RecordsLikelihood):
         loadings = self.list_loadings(ones)
         record = self.observations // design.n_traits
         of_records = csr_array((np.ones(record.size), (record, np.arange(record.size))))
-        met = csr_array(of_records @ fill_ones(csr_array(self.W_of_theta @ self.combine(loadings))))
+        met = csr_array(of_records @ fill_ones(csr_array(fill_ones(self.W_of_theta) @ self.combine(loadings))))
         of_levels = [
             kron(eye_array(term.n_levels), loadings[i].T @ loadings[i] if i in loadings else np.eye(size))
             for i, (term, size) in enumerate(zip(design.terms, self.sizes, strict=True))
         ]
-        levels = csr_array(csr_array(block_diag(of_levels, format="csr"))[self.in_force][:, self.in_force])
+        levels = self.take_in_force(of_levels)
         return fill_ones(csr_array(met.T @ met + fill_ones(self.make_prior(self.joined)) + levels))
 
     @cached_property
@@ -117,18 +115,18 @@ class ScoresLikelihood(RecordsLikelihood):
     def find_factors(self, variances: Variances) -> dict[int, CommonFactors]:
         """The loadings and specific variances of each term with scores.
 
-        A matrix of lower rank is taken as the nearest one. One that is factor-analytic has its own factors, or it is
-        diagonal and has none.
+        A matrix of reduced rank is taken as the nearest one. A factor-analytic term uses the given factors; without
+        them its matrix must be diagonal.
         """
         out = {}
         for i, f in self.n_factors.items():
             G = _known(variances.G[i])
             if i in self.design.n_scores:
                 out[i] = CommonFactors(factor_of_rank(G, f), np.zeros(len(G)))
-            elif i in variances.factors:
+            elif variances.factors and i in variances.factors:
                 out[i] = variances.factors[i]
             else:
-                assert np.count_nonzero(G) == len(G), "a diagonal matrix, as of starts"
+                assert np.count_nonzero(G) == len(G), "expected a diagonal matrix where no factors are given"
                 out[i] = CommonFactors(np.zeros((len(G), f)), np.diag(G))
         return out
 
@@ -253,7 +251,10 @@ class ScoresPoint(RecordsPoint):
         return np.asarray(M @ B.T + B @ M.T - B @ ((middle + middle.T) / 2) @ B.T)
 
     def _with_diagonal(self, i: int, D: np.ndarray) -> np.ndarray:
-        """D + Q diag(c) Q with D_tt of the module; Q = I - L (L'L)^-1 L', so that D L stays."""
+        """D + Q diag(c) Q with D_tt of the module; Q = I - L (L'L)^-1 L', so that D L stays.
+
+        Derivatives by L and Psi need no more. Other elements of D are not the derivatives by those of G.
+        """
         L, specific = self.factors[i]
         sums = np.diag(self.squares[i] + self._trace(i))[L.shape[1] :]
         diagonal = -0.5 * (self.likelihood.design.terms[i].n_levels - sums / specific) / specific

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.sparse import block_diag, coo_array, csr_array, eye_array, kron
+from scipy.sparse import block_diag, coo_array, csr_array, eye_array, kron, sparray, tril
 
 from mmgibbs.equations.base import layout
 from mmgibbs.likelihood.base import Likelihood, Place
@@ -31,7 +31,7 @@ OPERATIONS_OF_POINT = 4.0  # of a factor and its selected inverse, in those of t
 class PriorBlock(NamedTuple):
     """Where C takes the prior of the equations a and b of the levels of a term.
 
-    Of two elements that mirror each other, one is listed.
+    Only one of two symmetric elements is listed.
     """
 
     term: int
@@ -84,23 +84,26 @@ class SparseLikelihood(Likelihood):
     def make_prior(self, precisions: Sequence[np.ndarray]) -> csr_array:
         """blockdiag(K^-1 (x) P) between the equations of the terms."""
         relationships = [self.inverses.get(i, eye_array(t.n_levels)) for i, t in enumerate(self.design.terms)]
-        blocks = [kron(K, P, format="csr") for K, P in zip(relationships, precisions, strict=True)]
+        return self.take_in_force([kron(K, P, format="csr") for K, P in zip(relationships, precisions, strict=True)])
+
+    def take_in_force(self, blocks: Sequence[sparray]) -> csr_array:
+        """(equations, equations) with a block for each term; blocks: (q size, q size) of all equations."""
         return csr_array(csr_array(block_diag(blocks, format="csr"))[self.in_force][:, self.in_force])
 
     @cached_property
     def prior_blocks(self) -> list[PriorBlock]:
-        """The places in C of the prior of each pair of joined equations."""
+        """The places in C of the prior of each pair of joined equations, and K^-1 as it is now."""
         out = []
         for i, (term, numbers) in enumerate(zip(self.design.terms, self.equations, strict=True)):
             every = coo_array(self.inverses.get(i, eye_array(term.n_levels)))
-            is_below = every.row >= every.col
+            below = coo_array(tril(every))
+            twice = 2.0 - (below.row == below.col)
             for a, b in zip(*np.nonzero(np.tril(self.joined[i])), strict=True):
-                used = is_below if a == b else np.ones_like(is_below)
-                rows, columns = every.row[used], every.col[used]
-                places = self.symbolic.locate(numbers[rows, a], numbers[columns, b])
-                times = 2.0 - (rows == columns) if a == b else np.ones(rows.size)
+                K, times = (below, twice) if a == b else (every, np.ones(every.nnz))
+                places = self.symbolic.locate(numbers[K.row, a], numbers[K.col, b])
                 known = places >= 0
-                out.append(PriorBlock(i, int(a), int(b), every.data[used][known], times[known], places[known]))
+                kappa, times, places = (x if known.all() else x[known] for x in (K.data, times, places))
+                out.append(PriorBlock(i, int(a), int(b), kappa, times, places))
         return out
 
     def factor(self, products: csr_array, precisions: Sequence[np.ndarray]) -> Factor:

@@ -75,8 +75,16 @@ def full_block(k: int) -> tuple[tuple[int, ...], ...]:
 
 
 def join_all(G: Sequence[np.ndarray | None]) -> list[tuple[tuple[int, ...], ...] | None]:
-    """Blocks of each term where all of its components may covary; G: None for fixed terms."""
+    """Blocks of each term if all its components may covary; G: None for fixed terms."""
     return [None if g is None else full_block(len(g)) for g in G]
+
+
+def covarying_blocks(G: np.ndarray) -> tuple[tuple[int, ...], ...]:
+    """Blocks of components that covary in G (k, k)."""
+    from scipy.sparse.csgraph import connected_components
+
+    _, label = connected_components(G != 0, directed=False)
+    return tuple(tuple(int(c) for c in np.flatnonzero(label == b)) for b in dict.fromkeys(label.tolist()))
 
 
 def diagonal_blocks(k: int) -> tuple[tuple[int, ...], ...]:
@@ -87,11 +95,7 @@ def blocks_recorded_together(patterns: np.ndarray) -> tuple[tuple[int, ...], ...
     """Traits in one block are joined by records that observe both;
     residuals of traits never recorded together cannot covary.
     """
-    from scipy.sparse.csgraph import connected_components
-
-    together = patterns.astype(np.int64).T @ patterns.astype(np.int64) > 0
-    _, label = connected_components(together, directed=False)
-    return tuple(tuple(int(t) for t in np.flatnonzero(label == b)) for b in sorted(set(label), key=list(label).index))
+    return covarying_blocks(patterns.astype(np.int64).T @ patterns.astype(np.int64))
 
 
 def check_posterior_exists(

@@ -101,7 +101,7 @@ class _Profile:
             is_free = ~about.shut & about.known
             secant = update_secant(secant, z, about.gradient, about.inverse, is_free)
             distance = float(np.sqrt(max(about.gradient @ about.step, 0.0)))
-            # the one of the variances belongs to fixed correlations
+            # the distance of the variances is conditional on the correlations
             maximum = replace(maximum, distance=max(distance, maximum.distance))
             converged = maximum.converged and distance <= self.tolerance
             if converged or maximum.stopped or self.remaining <= 0:

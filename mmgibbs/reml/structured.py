@@ -6,13 +6,13 @@ Steps are damped as by Levenberg and Marquardt,
     phi <- phi + (J'AI J + mu diag(J'AI J))^-1 J'g
 
 with mu raised until the likelihood rises. Without loadings, what the slopes at successive points say of the curvature
-is learnt (secant.py), and a step by that is tried first; with loadings from where steps come closer only slowly, as
-secants of the first steps, which go far, mislead. The curvature of loadings is known: tr(D LL') is quadratic in them,
-so that steps add -2 D (x) I to their information, or the part of it that is positive where the sum is not, as
-near a factor that vanishes J is 0. A factor that becomes as small as variances may, while the likelihood falls as it
-grows, stays there. Variances are logarithms in phi, so that every step gives positive definite matrices; one that goes
-to 0 (a Heywood case, where it is a specific variance) stops at a lower bound and stays there as long as the likelihood
-falls inwards. Matrices without a structure are functions of their Cholesky factors.
+is learnt (secant.py), and a step by that is tried first. With loadings, this starts only once convergence is slow near
+the maximum, because secants of the long first steps are misleading. The curvature of loadings is known: tr(D LL') is
+quadratic in them, so that steps add -2 D (x) I to their information, or the part of it that is positive where the sum
+is not, as near a factor that vanishes J is 0. A factor that becomes as small as variances may, while the likelihood
+falls as it grows, stays there. Variances are logarithms in phi, so that every step gives positive definite matrices;
+one that goes to 0 (a Heywood case, where it is a specific variance) stops at a lower bound and stays there as long as
+the likelihood falls inwards. Matrices without a structure are functions of their Cholesky factors.
 
 Parameters rho of relationships, such as the correlations of neighbouring plots, follow phi in one vector as z =
 atanh(rho), between their bounds. Where the variance of such a relationship ends at 0, and the likelihood has no slope
@@ -43,7 +43,7 @@ from mmgibbs.reml.structured_elements import StructuredElements
 
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-9, 1e8
 PROMISED_SHARE = 0.25  # of the rise that the quadratic promises, below which steps are damped more
-NEAR, SLOW = 0.1, 0.8  # standard errors from the maximum, and the share of them left by a step, where secants begin
+NEAR, SLOW = 0.1, 0.8  # secants start within NEAR standard errors, if a step leaves more than SLOW of the distance
 UNDETERMINED = 1e-9  # eigenvalue of the scaled information below which the data say nothing
 ROUNDING = 1e-12  # of a log likelihood
 INVOLVED = 1e-3  # square of the part of a parameter in a direction

@@ -81,7 +81,7 @@ class StructuredElements:
 
     def variances(self, phi: np.ndarray, at: Variances) -> Variances:
         """Return the matrices at phi; those that are not estimated are those of `at`."""
-        out, factors = at.copy_matrices(), dict(at.factors)
+        out, factors = at.copy_matrices(), {}
         for block, structure, places in self.list_blocks():
             block.assign(out, structure.matrix(phi[places]))
             if block.term is not None and structure.n_specific_factors:

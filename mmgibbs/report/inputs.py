@@ -8,7 +8,7 @@ from typing import Any
 
 from mmgibbs.report.html_tables import counted
 
-MARKS = "./\\"  # one of them is in every path of a relationship, none in the word of a kind (config/relationships.py)
+MARKS = "./\\"  # every path of a relationship contains one of these; no name of a kind does
 FRAME = "data frame of "  # what stands for a table from Python, with its rows
 FREQUENCIES = ("genotyped", "recorded", "half", "base")  # of alleles, that are no path
 

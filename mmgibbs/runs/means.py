@@ -12,6 +12,7 @@ from mmgibbs.build.assemble import Assembled
 from mmgibbs.build.means import form_matrix
 from mmgibbs.engines.direct.linear_forms import form_covariances
 from mmgibbs.equations.base import layout
+from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.models.design import Design
 from mmgibbs.models.relationships.identity import Identity
 from mmgibbs.posterior.adjusted_means import AdjustedMeans, MeansMoments
@@ -31,8 +32,7 @@ class _Forms:
 def solve_means(
     design: Design,
     wanted: Sequence[AdjustedMeans],
-    G: Sequence[np.ndarray | None],
-    R: np.ndarray,
+    variances: Variances,
     theta: Sequence[np.ndarray],
 ) -> dict[str, MeansMoments]:
     """Means and their covariance at these variances; theta: solutions on the user's scale, (q, k) per term."""
@@ -46,7 +46,7 @@ def solve_means(
         for m in wanted
         if m.random is not None and m.is_of_levels and _is_unrelated(design, m)
     ]
-    covariances = form_covariances(design, G, R, [form.matrix for form in forms])
+    covariances = form_covariances(design, variances, [form.matrix for form in forms])
     values = places.join(list(theta))
     return {f.name: MeansMoments(f.matrix @ values, V) for f, V in zip(forms, covariances, strict=True)}
 

@@ -255,7 +255,7 @@ class MixedModelProblem:
         tell = console.say if executor.max_local_calls else None  # on other machines nobody hears it
         ((theta, sd, of_factor),) = executor.each(solve_by_factor, (model.design, G, R), [(tell,)], ["solving"])
         facts = {"method": "blup", "engine": "direct", **of_factor, **executor.facts}
-        means = solve_means(model.design, model.means, G, R, theta)
+        means = solve_means(model.design, model.means, variances, theta)
         return PosteriorEstimates(PooledMoments.exact(theta, sd), matrices, facts, means=means)
 
     def _solve_blup(
@@ -309,7 +309,7 @@ class MixedModelProblem:
             facts["monte_carlo_pev"] = {"samples": by_samples.samples, "because": blank, "errors": errors}
             notes = [words_of_samples(by_samples, str(blank), errors)]
         console.say_all(notes)
-        means = solve_means(model.design, model.means, G, R, theta)
+        means = solve_means(model.design, model.means, variances, theta)
         return PosteriorEstimates(
             PooledMoments.exact(theta, sd), matrices, facts, means=means, notes=notes, pev=by_samples
         )
@@ -337,7 +337,7 @@ class MixedModelProblem:
         moments = PooledMoments.exact(fitted.solutions, fitted.sd)
         warnings = [*fitted.warnings, *(() if self.assembled.undetermined else fitted.undetermined_words)]
         design = model.design if fitted.correlations is None else fitted.correlations.renew(model.design)
-        means = solve_means(design, model.means, fitted.variances.G, fitted.variances.R, fitted.solutions)
+        means = solve_means(design, model.means, fitted.variances, fitted.solutions)
         result = PosteriorEstimates(
             moments, matrices, facts, means=means, estimates=fitted, notes=list(fitted.notes), warnings=warnings
         )

@@ -10,11 +10,11 @@ import scipy.sparse as sp
 from mmgibbs.engines.direct.original_scale import original_scale_matrix
 from mmgibbs.equations.base import layout
 from mmgibbs.likelihood.coefficients import Coefficients, joined_coefficients
-from mmgibbs.likelihood.correlated import CorrelatedLikelihood, correlated_likelihood
+from mmgibbs.likelihood.correlated import CorrelatedLikelihood
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.likelihood.scores import ScoresLikelihood
 from mmgibbs.machine.memory import refuse_beyond_free
-from mmgibbs.models.covariance import join_all
+from mmgibbs.models.covariance import covarying_blocks, join_all
 from mmgibbs.models.design import Design
 from mmgibbs.models.residual import stack_classes
 
@@ -22,18 +22,18 @@ COLUMNS = 64  # right-hand sides at once
 FEWER_MEANS = "fewer effects in output.means, or none"
 
 
-def form_covariances(
-    design: Design, G: Sequence[np.ndarray | None], R: np.ndarray, forms: Sequence[sp.csr_array]
-) -> list[np.ndarray]:
+def form_covariances(design: Design, variances: Variances, forms: Sequence[sp.csr_array]) -> list[np.ndarray]:
     """K C^-1 K' of each K (L, places), whose columns are those of the solutions on the user's scale, in model order.
 
-    C is that of the mixed-model equations at G (None for fixed terms) and R. DeviceError where its factor does not fit.
+    C is that of the mixed-model equations at these variances. DeviceError where its factor does not fit.
     """
+    G, R = variances.G, variances.R
     matrix: CorrelatedLikelihood | ScoresLikelihood | Coefficients
     if design.correlated:
-        matrix = correlated_likelihood(design, G)
-    elif design.n_scores:
-        matrix = ScoresLikelihood(design, join_all(G))
+        matrix = CorrelatedLikelihood(design, join_all(G))
+    elif design.n_scores or variances.factors:
+        n_factors = {i: factors.loadings.shape[1] for i, factors in (variances.factors or {}).items()}
+        matrix = ScoresLikelihood(design, [None if g is None else covarying_blocks(g) for g in G], n_factors)
     else:
         matrix = joined_coefficients(design, G, advice=FEWER_MEANS)
     most = max((K.shape[0] for K in forms), default=0)
@@ -42,7 +42,7 @@ def form_covariances(
     refuse_beyond_free(needed, "covariances of adjusted means (output.means)", FEWER_MEANS)
     solve: Callable[[np.ndarray], np.ndarray]
     if isinstance(matrix, (CorrelatedLikelihood, ScoresLikelihood)):
-        solve = matrix.evaluate(Variances(list(G), stack_classes(R))).solve_equations
+        solve = matrix.evaluate(variances._replace(R=stack_classes(R))).solve_equations
     else:
         solve = matrix.factor(G, R).solve
     places = layout(design)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mmgibbs.engines.direct.standard_errors import MOST_EQUATIONS, MOST_OPERATIONS
-from mmgibbs.likelihood.correlated import CorrelatedLikelihood, correlated_likelihood
+from mmgibbs.likelihood.correlated import CorrelatedLikelihood
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.likelihood.restricted import RestrictedLikelihood
 from mmgibbs.likelihood.scores import ScoresLikelihood
@@ -32,7 +32,7 @@ def direct_likelihood(
     All components of a term, and all traits of the residuals, may covary.
     """
     if design.correlated:
-        return correlated_likelihood(design, G)
+        return CorrelatedLikelihood(design, join_all(G))
     if design.n_scores:
         return ScoresLikelihood(design, join_all(G))
     of_residuals = [full_block(design.n_traits)] * max(1, len(design.residual_classes))

@@ -22,7 +22,7 @@ import numpy as np
 from mmgibbs.likelihood.cholesky.symbolic import MIN_PIVOT
 from mmgibbs.pedigree.kernels import kernel
 
-ROWS_AT_ONCE = 512  # of an update matrix, whose upper triangle is left out but for the last of them
+ROWS_AT_ONCE = 512  # of an update matrix; of its upper triangle, only the part within these rows is computed
 
 
 @kernel

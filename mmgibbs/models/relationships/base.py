@@ -233,9 +233,9 @@ class Relationship(ABC):
 
     @property
     def n_independent(self) -> int | None:
-        """Sets of levels that are independent of each other, such as trials; None: so many that they tell a variance.
+        """Number of independent sets of levels, such as trials; None if there are many.
 
-        Where they are few and a parameter is at its upper bound, the variance is what the bound makes of it.
+        With few sets and a parameter at its upper bound, the variance is determined by the bound.
         """
         return None
 

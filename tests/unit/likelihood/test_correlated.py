@@ -9,9 +9,10 @@ from mmgibbs.data.prepare import prepare
 from mmgibbs.data.traits import load_analysis
 from mmgibbs.equations.base import layout
 from mmgibbs.likelihood.base import Place
-from mmgibbs.likelihood.correlated import RenewableResidual, correlated_likelihood
+from mmgibbs.likelihood.correlated import CorrelatedLikelihood, RenewableResidual
 from mmgibbs.likelihood.incidence import Incidence
 from mmgibbs.likelihood.matrices import Variances
+from mmgibbs.models.covariance import join_all
 
 ROWS, COLUMNS = 5, 4
 
@@ -105,7 +106,7 @@ RHO = [(0.4, -0.3), (0.4, -0.3)]
 def test_value_solutions_and_errors(name):
     traits, residual, variances = SHAPES[name]
     design = make_design(traits, **residual)
-    point = correlated_likelihood(design, variances.G).evaluate(variances)
+    point = CorrelatedLikelihood(design, join_all(variances.G)).evaluate(variances)
     value, u, pev, _, _ = dense_log_likelihood(design, variances, RHO)
     assert point.log_likelihood == pytest.approx(value, abs=1e-9)
     np.testing.assert_allclose(point.solutions[-1].ravel(), u, atol=1e-10)
@@ -119,7 +120,7 @@ def test_value_solutions_and_errors(name):
 def test_derivatives_are_differences(name):
     traits, residual, variances = SHAPES[name]
     design = make_design(traits, **residual)
-    likelihood = correlated_likelihood(design, variances.G)
+    likelihood = CorrelatedLikelihood(design, join_all(variances.G))
     point, step = likelihood.evaluate(variances), 1e-5
 
     def difference(change):
@@ -151,7 +152,7 @@ def test_derivatives_are_differences(name):
 def test_derivatives_by_correlations(name):
     traits, residual, variances = SHAPES[name]
     design = make_design(traits, **residual)
-    likelihood = correlated_likelihood(design, variances.G)
+    likelihood = CorrelatedLikelihood(design, join_all(variances.G))
     point, step = likelihood.evaluate(variances), 1e-5
     for g in range(2):
         renewable = RenewableResidual(likelihood, g)
@@ -174,7 +175,7 @@ def test_information_is_that_of_dense_matrices():
     """1/2 F'PF with F = (dV / dpsi) P y."""
     traits, residual, variances = SHAPES["classes"]
     design = make_design(traits, **residual)
-    likelihood = correlated_likelihood(design, variances.G)
+    likelihood = CorrelatedLikelihood(design, join_all(variances.G))
     point = likelihood.evaluate(variances)
     places = [Place(2, 0, 0, 0), Place(None, 0, 0, 0), Place(None, 1, 0, 0)]
     renewable = RenewableResidual(likelihood, 0)

@@ -1,5 +1,6 @@
 """The restricted likelihood by scores on common factors, against V written out in full."""
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -10,14 +11,16 @@ from reference import dense, models
 import mmgibbs.likelihood.scores as module
 from mmgibbs.equations.base import invert_terms
 from mmgibbs.errors import ModelError
-from mmgibbs.likelihood.choice import restricted_likelihood
+from mmgibbs.likelihood.choice import count_factors, restricted_likelihood
+from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.likelihood.restricted import RestrictedLikelihood
 from mmgibbs.models.covariance import CovarianceModel, diagonal_blocks, full_block, join_all
+from mmgibbs.models.design import Design
 from mmgibbs.models.residual import ResidualModel
 from mmgibbs.models.structures.factor_analytic import FactorAnalytic
 from mmgibbs.models.structures.loadings import lower_triangle
 from mmgibbs.models.structures.reduced_rank import ReducedRank, factor_of_rank
-from mmgibbs.models.terms import Related
+from mmgibbs.models.terms import Related, Term
 from mmgibbs.reml.elements import free_elements, starting_variances
 from mmgibbs.reml.information import average_information, gradient
 from mmgibbs.reml.structured import maximise_structured
@@ -245,3 +248,77 @@ def test_the_nearest_matrix_of_the_rank():
     start = structure.start(np.eye(4))
     np.testing.assert_allclose(np.diag(structure.matrix(start)), 1.0)
     assert np.linalg.matrix_rank(structure.matrix(start)) == 2
+
+
+@pytest.mark.parametrize("is_spoilt", [False, True])
+def test_covariates_that_cancel_keep_their_places(is_spoilt):
+    """One day has the covariate -1 throughout, so that intercept and slope add to 0 in a score with loadings of 1."""
+    rng = np.random.default_rng(8)
+    n, q = 30, 7
+    day, animal = np.arange(n) % 5, rng.integers(0, q, n).astype(np.int32)
+    x = np.column_stack([np.ones(n), np.where(day == 2, -1.0, rng.normal(size=n))])
+    L = np.array([[1.0], [0.6]])
+    terms = [
+        models.class_term("day", day, 5, [0]),
+        Term(
+            "animal",
+            models.Levels((models.Effect("", animal, (0,), x),), q),
+            Related(models.user_inverse(np.diag(rng.uniform(1.0, 2.0, q))), 1),
+        ),
+    ]
+    G, R = [None, L @ L.T], np.array([[1.0]])
+    y = (x * 0.5).sum(axis=1) + rng.normal(size=n)
+    ones = np.ones((n, 1), bool)
+    design = Design(("y",), y[:, None], np.zeros(n, np.int32), ones[:1], np.ones(n), tuple(terms))
+    of = mutant(module, "fill_ones(self.W_of_theta) @", "self.W_of_theta @") if is_spoilt else module
+    point = of.ScoresLikelihood(design, join_all(G)).evaluate(Variances(G, R[None]))
+    expected = dense.restricted_log_likelihood(*dense.linear_model(design, G, R))
+    assert (point.log_likelihood == pytest.approx(expected, abs=1e-9)) != is_spoilt
+
+
+def test_estimates_can_be_sent_to_another_process():
+    """Those of matrices with factors, and of others."""
+    _, _, _, parameters, start = analysis_of("trials, specific")
+    for variances in (start, parameters.variances(parameters.phi, start)):
+        again = pickle.loads(pickle.dumps(variances, 5))
+        np.testing.assert_array_equal(again.G[2], variances.G[2])
+        assert (again.factors is None) == (variances.factors is None)
+
+
+class PartlyDense(models.Genomic):
+    dense = models.DenseBlock(np.arange(5, dtype=np.int32), np.eye(5))
+
+
+class FreeCorrelation(models.Identity):
+    has_free_parameters = True
+
+
+@pytest.mark.parametrize("change", ["traits together", "single-step", "free correlation", "regressions", "fixed"])
+def test_where_scores_would_fill_more_there_are_none(change):
+    example = trials()
+    design, line = example.design, example.design.terms[2]
+    structure = FactorAnalytic(4, 1, False, np.ones(4), np.ones(4))
+    blocks = [None, diagonal_blocks(4), full_block(4)]
+    made = [
+        None if b is None else CovarianceModel(example.G[i], False, b, structure=structure if i == 2 else None)
+        for i, b in enumerate(blocks)
+    ]
+    assert count_factors(design, made) == {2: 1}
+    if change == "traits together":
+        design = replace(design, patterns=np.ones_like(design.patterns))
+    elif change == "single-step":
+        K = line.relationship
+        part = replace(line, prior=Related(PartlyDense(K.block, K.diagonal_of_K, K.made)))
+        design = replace(design, terms=(*design.terms[:2], part))
+    elif change == "free correlation":
+        free = replace(design.terms[1], prior=Related(FreeCorrelation(3)))
+        design = replace(design, terms=(design.terms[0], free, line))
+    elif change == "regressions":
+        x = np.ones((design.n_records, 4))
+        one = models.Effect("", line.effects[0].level, (0,), x)
+        design = replace(
+            design, terms=(*design.terms[:2], replace(line, incidence=models.Levels((one,), line.n_levels)))
+        )
+    else:
+        made[2] = replace(made[2], fixed=True)
+    assert count_factors(design, made) == {}

@@ -41,7 +41,7 @@ EXPECTED = {
     },
     "HierarchicalSlice": {"check_dtype_object": A_TEXT},
 }
-BY_ROUNDING = {"check_sample_weights_shape"}  # whose result depends on the last bits, which types of CPU differ in
+BY_ROUNDING = {"check_sample_weights_shape"}  # whose result depends on the last bits, which depend on the CPU
 RANDOM = np.random.default_rng(2)
 X = RANDOM.normal(size=(60, 4))
 NUMBERS = X @ [1.0, 0.0, -1.0, 0.5] + RANDOM.normal(size=60)
@@ -60,7 +60,7 @@ def response(name):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.slow
 def test_the_checks_of_scikit_learn(name):
-    """All but those of EXPECTED, each of which still fails for its reason, or may by rounding."""
+    """All but those of EXPECTED, each of which still fails for its reason, or may pass because of rounding."""
     found = check_estimator(estimator(name), expected_failed_checks=EXPECTED[name], on_skip=None)
     by_status = {status: {r["check_name"] for r in found if r["status"] == status} for status in ("passed", "xfail")}
     assert len(by_status["passed"]) > 45 and by_status["xfail"] | BY_ROUNDING == set(EXPECTED[name]) | BY_ROUNDING
