@@ -187,6 +187,12 @@ def factorise_inverse(relationship: scipy.sparse.csr_array) -> Factor:
         raise refuse_equation(f"equation {error.equation}") from None
 
 
+def solve_factor(factor: Factor, b: np.ndarray) -> np.ndarray:
+    """C^-1 b, b (n,) or (n, m), the same bits whatever the number of threads."""
+    with blas_threads(1):
+        return factor.solve(b)
+
+
 def refuse_equation(equation: str) -> ModelError:
     """The error for equations that are not positive definite; equation: the first at which it shows, in words."""
     return ModelError(

@@ -28,7 +28,7 @@ from scipy.sparse import block_diag, csr_array, eye_array, hstack
 
 from mmgibbs.likelihood.base import Place, Source
 from mmgibbs.likelihood.cholesky.factor import analyse
-from mmgibbs.likelihood.coefficients import Blocks, factorise_inverse, fill_ones
+from mmgibbs.likelihood.coefficients import Blocks, factorise_inverse, fill_ones, solve_factor
 from mmgibbs.likelihood.incidence import Incidence
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.likelihood.sparse import SparseLikelihood, SparsePoint, mask_joined
@@ -147,7 +147,7 @@ class CorrelatedPoint(SparsePoint):
         n = self.likelihood.n_equations
         padded = np.zeros((self.likelihood.W.shape[1], *b.shape[1:]))
         padded[:n] = b
-        return self.factor.solve(padded)[:n]
+        return solve_factor(self.factor, padded)[:n]
 
     @cached_property
     def derivatives(self) -> Variances:
@@ -221,7 +221,7 @@ class RenewableResidual:
         cells = likelihood.cells(self.group)
         out = np.zeros((likelihood.n_cells, len(self.parameters)))
         columns = np.column_stack([change @ point.e[cells] for change in self._changes()])
-        out[cells] = -factorise_inverse(likelihood.correlations[self.group]).solve(columns)
+        out[cells] = -solve_factor(factorise_inverse(likelihood.correlations[self.group]), columns)
         return out
 
 

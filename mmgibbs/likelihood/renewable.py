@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from mmgibbs.likelihood.base import Source
-from mmgibbs.likelihood.coefficients import factorise_inverse
+from mmgibbs.likelihood.coefficients import factorise_inverse, solve_factor
 from mmgibbs.likelihood.restricted import Point, RestrictedLikelihood
 
 
@@ -86,7 +86,7 @@ class RenewableRelationship:
         factor = factorise_inverse(self.likelihood.inverses[self.term])
         columns = [np.zeros((*values.shape, len(self.parameters))) for values in point.solutions]
         for p, change in enumerate(self.derivatives()):
-            columns[self.term][:, :, p] = -factor.solve(np.ascontiguousarray(change @ theta))
+            columns[self.term][:, :, p] = -solve_factor(factor, np.ascontiguousarray(change @ theta))
         return self.likelihood.incidence.fit(columns).reshape(-1, len(self.parameters))[self.likelihood.observations]
 
 

@@ -30,7 +30,7 @@ import numpy as np
 from scipy.sparse import block_diag, coo_array, csr_array, eye_array, kron
 
 from mmgibbs.likelihood.cholesky.factor import Factor, analyse
-from mmgibbs.likelihood.coefficients import Blocks, factorise_inverse, fill_ones
+from mmgibbs.likelihood.coefficients import Blocks, factorise_inverse, fill_ones, solve_factor
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.likelihood.memory import OF_PRIOR, SOLUTION
 from mmgibbs.likelihood.records import RecordsLikelihood, RecordsPoint
@@ -172,7 +172,7 @@ class ScoresPoint(RecordsPoint):
     def solve_equations(self, b: np.ndarray) -> np.ndarray:
         """Lambda C^-1 Lambda' b, (equations of the design, m)."""
         combined = self.combined[np.flatnonzero(self.likelihood.layout.active)]
-        return np.asarray(combined @ self.factor.solve(np.ascontiguousarray(combined.T @ b)))
+        return np.asarray(combined @ solve_factor(self.factor, np.ascontiguousarray(combined.T @ b)))
 
     @property
     def inverse_diagonal(self) -> np.ndarray:
@@ -264,8 +264,10 @@ class ScoresPoint(RecordsPoint):
 
     def _units(self) -> list[np.ndarray]:
         factors = self.likelihood.factors_of_relationships
-        units = zip(self.solutions, self.Ginv, strict=True)
-        return [factors[i].solve(self._score(i)) if i in factors else theta @ P for i, (theta, P) in enumerate(units)]
+        out = []
+        for i, (theta, inverse) in enumerate(zip(self.solutions, self.Ginv, strict=True)):
+            out.append(solve_factor(factors[i], self._score(i)) if i in factors else theta @ inverse)
+        return out
 
 
 def _known(G: np.ndarray | None) -> np.ndarray:

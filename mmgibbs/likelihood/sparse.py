@@ -18,7 +18,7 @@ from mmgibbs.equations.base import layout
 from mmgibbs.likelihood.base import Likelihood, Place
 from mmgibbs.likelihood.cholesky.factor import Factor, NotPositiveDefiniteError, factorise
 from mmgibbs.likelihood.cholesky.symbolic import SymbolicFactor
-from mmgibbs.likelihood.coefficients import Blocks, equation_name, factorise_inverse, refuse_equation
+from mmgibbs.likelihood.coefficients import Blocks, equation_name, factorise_inverse, refuse_equation, solve_factor
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.machine.threads import blas_threads
 from mmgibbs.models.design import Design
@@ -149,7 +149,7 @@ class SparseLikelihood(Likelihood):
         columns, place = np.zeros((n, levels.size)), np.arange(levels.size)
         columns[levels, place] = 1.0
         factor = factorise_inverse(csr_array(self.inverses[i][:n][:, :n]))
-        return float(np.mean(factor.solve(columns)[levels, place]))
+        return float(np.mean(solve_factor(factor, columns)[levels, place]))
 
     @property
     def step(self) -> str:
@@ -213,7 +213,7 @@ class SparsePoint(ABC):
     def _solve(self, weights: csr_array, W: csr_array, factor: Factor) -> None:
         """Take Q (observations, observations), W_s (observations, equations) and the factor of C."""
         self.weights, self.W, self.factor = weights, W, factor
-        self.solved = factor.solve(self._weighted_sums(self.likelihood.y))
+        self.solved = solve_factor(factor, self._weighted_sums(self.likelihood.y))
         self.e = self.likelihood.y - W @ self.solved
 
     def _weighted_sums(self, x: np.ndarray) -> np.ndarray:
@@ -232,7 +232,7 @@ class SparsePoint(ABC):
 
     def solve_equations(self, b: np.ndarray) -> np.ndarray:
         """C^-1 b, (equations, m)."""
-        return self.factor.solve(b)
+        return solve_factor(self.factor, b)
 
     @cached_property
     def log_likelihood(self) -> float:
@@ -283,7 +283,7 @@ class SparsePoint(ABC):
     def project(self, F: np.ndarray) -> np.ndarray:
         """(p, p) 1/2 F' P F of working variates (observations, p)."""
         b = self._weighted_sums(F)
-        total = 0.25 * (F.T @ (self.weights @ F) - b.T @ self.factor.solve(b))
+        total = 0.25 * (F.T @ (self.weights @ F) - b.T @ solve_factor(self.factor, b))
         return np.asarray(total + total.T)
 
     @abstractmethod

@@ -18,7 +18,7 @@ from mmgibbs.engines.direct.standard_errors import MOST_EQUATIONS
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.errors import DeviceError, ModelError
 from mmgibbs.likelihood.cholesky.factor import Factor
-from mmgibbs.likelihood.coefficients import Coefficients, joined_coefficients
+from mmgibbs.likelihood.coefficients import Coefficients, joined_coefficients, solve_factor
 from mmgibbs.machine.memory import free_bytes
 from mmgibbs.models.design import Design
 
@@ -39,7 +39,7 @@ class DirectSolver:
     def solve(self, b: np.ndarray) -> np.ndarray:
         """C^-1 b, (N, m), 0 for components that are set to 0."""
         out = np.zeros(b.shape)
-        out[self.places] = self.factor.solve(b[self.places])
+        out[self.places] = solve_factor(self.factor, b[self.places])
         return out
 
 

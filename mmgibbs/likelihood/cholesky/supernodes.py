@@ -15,7 +15,6 @@ import scipy
 from mmgibbs.likelihood.cholesky.elimination import Elimination, invert_order
 from mmgibbs.likelihood.cholesky.panels import factorise_panels, invert_panels, log_determinant_panels, solve_panels
 from mmgibbs.likelihood.cholesky.symbolic import locate_elements
-from mmgibbs.machine.threads import blas_threads
 from mmgibbs.pedigree.kernels import kernel
 
 MAX_COLUMNS = 256  # columns of a supernode: its own block is factorised by plain loops, the rest by BLAS
@@ -88,8 +87,7 @@ class Supernodes(NamedTuple):
         return float(log_determinant_panels(self.first, self.row_ptr, self.panel_ptr, values))
 
     def solve(self, values: np.ndarray, x: np.ndarray) -> None:
-        with blas_threads(1):
-            solve_panels(self.first, self.row_ptr, self.rows, self.panel_ptr, values, x)
+        solve_panels(self.first, self.row_ptr, self.rows, self.panel_ptr, values, x)
 
     def selected_inverse(self, values: np.ndarray) -> np.ndarray:
         return invert_panels(
