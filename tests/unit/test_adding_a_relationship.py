@@ -57,7 +57,7 @@ SCRIPT = """
 @pytest.mark.slow
 def test_the_page_adds_a_kind_that_works(tmp_path):
     copy_source(tmp_path)
-    assert follow(PAGE, tmp_path) == PAGE.count("<!-- ") == 6
+    assert follow(PAGE, tmp_path) == PAGE.count("<!-- ") == 5
     for name, (old, new) in IMPORTS.items():
         change(tmp_path / name, old, new)
     data = ROOT / "data_samples" / "sheep"
