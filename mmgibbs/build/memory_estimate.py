@@ -11,7 +11,6 @@ from mmgibbs.config import Analysis
 from mmgibbs.equations.structured import estimated_bytes
 from mmgibbs.errors import option_name
 from mmgibbs.genotypes.relationship import MATRICES
-from mmgibbs.likelihood.choice import count_factors, count_likelihood
 from mmgibbs.likelihood.memory import refuse_large_lists
 from mmgibbs.likelihood.spectral import one_relationship
 from mmgibbs.machine.memory import free_bytes, refuse_beyond_free
@@ -70,19 +69,17 @@ def count_factor(analysis: Analysis, assembled: Assembled) -> int:
     pattern is looked for, and nothing is factorised."""
     from mmgibbs.engines.direct.solutions import direct_likelihood, needs_factor  # late: sampling has no use for them
     from mmgibbs.engines.direct.standard_errors import count_posterior_sd
+    from mmgibbs.likelihood.choice import count_likelihood
     from mmgibbs.likelihood.trait_groups import group_traits, take_traits
 
     model, s = assembled.model, analysis.sampler
     parts = model.design, model.covariances, model.residual
     if s.method == "reml":
-        sizes = []
         groups = group_traits(*parts)
-        if len(groups) == 1:
+        if len(groups) == 1:  # with the structures of its matrices
             return count_likelihood(*parts)
-        for traits in groups:
-            group = take_traits(*parts, traits)
-            sizes.append(count_likelihood(group.design, group.covariances, group.residual))
-        return max(sizes)
+        taken = [take_traits(*parts, traits) for traits in groups]
+        return max(count_likelihood(group.design, group.covariances, group.residual) for group in taken)
     G = [None if c is None else c.start for c in model.covariances]
     if needs_factor(model.design):
         return direct_likelihood(model.design, G).bytes
@@ -135,10 +132,12 @@ def refuse_solving_beyond_memory(analysis: Analysis, assembled: Assembled) -> No
         refuse_beyond_free(needed, what, "fewer sampler.reml_samples, or a machine with more memory")
         return
     refuse_beyond_free(needed, f"solving {design.n_equations:,} equations", "a machine with more memory")
-    has_scores = count_factors(design, assembled.model.covariances)
-    if s.method == "reml" and one_relationship(design) is None and not has_scores:  # else there may be no such factor
-        blocks = [None if c is None else (max(c.blocks, key=len),) for c in assembled.model.covariances]
-        refuse_large_lists(design, blocks)  # of the largest group of traits
+    if s.method == "reml" and one_relationship(design) is None:  # else there may be no factor
+        from mmgibbs.likelihood.choice import count_factors  # late: sampling has no use for it
+
+        covariances = assembled.model.covariances
+        if not count_factors(design, covariances):  # scores have no such lists
+            refuse_large_lists(design, [None if c is None else (max(c.blocks, key=len),) for c in covariances])
 
 
 def sampled_reml_bytes(model: MixedModel, samples: int) -> int:

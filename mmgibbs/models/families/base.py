@@ -242,7 +242,7 @@ class Response(ABC):
     @classmethod
     def expect(cls, eta: np.ndarray, V: np.ndarray | float) -> np.ndarray:
         """(n,) expected records at an exposure of 1, where eta and V are mean and variance of liabilities."""
-        raise NotImplementedError(f"{cls.kind}: needed expect, as it has a criterion")
+        raise NotImplementedError(f"{cls.kind}: a family with a criterion needs expect")
 
     @classmethod
     def find_moments(cls, eta: np.ndarray, V: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
@@ -250,13 +250,13 @@ class Response(ABC):
 
         eta, V and weight (rows,); eta with the logarithm of the exposure.
         """
-        raise NotImplementedError(f"{cls.kind}: needed find_moments, as it has a criterion")
+        raise NotImplementedError(f"{cls.kind}: a family with a criterion needs find_moments")
 
     # Of all with a `criterion`:
 
     def simulate(self, liability: np.ndarray, cuts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """(n,) `values` of records drawn anew given their liabilities."""
-        raise NotImplementedError(f"{self.kind}: needed simulate, as it has a criterion")
+        raise NotImplementedError(f"{self.kind}: a family with a criterion needs simulate")
 
 
 def list_values(values: Iterable[str]) -> str:

@@ -191,6 +191,7 @@ def test_factors_of_related_lines_in_trials_take_scores():
     residual = ResidualModel((CovarianceModel(example.R, False, diagonal_blocks(4)),))
     chosen = restricted_likelihood(example.design, covariances, residual)
     assert isinstance(chosen, module.ScoresLikelihood) and chosen.sizes[i] == 5
+    assert set(chosen.symbolic.order[-9:]) == set(chosen.equations[i][:, 0])  # scores are eliminated last
     general = RestrictedLikelihood(example.design, [None, diagonal_blocks(4), full_block(4)], [diagonal_blocks(4)])
     found = [
         maximise_structured(form, parameters_of(example, i, form, replace(structure, factors=1))[0], start, 1e-7, 200)
