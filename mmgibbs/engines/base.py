@@ -11,6 +11,8 @@ models.
     engine.scaling_products(term, elements)     # how the records see theta_l -> M theta_l: normal equations for
                                                 # elements of M
     engine.transform_term(term, M)              # theta_l <- M theta_l for every level, e follows
+    engine.loading_products(term, f, elements)  # how the records see theta_l -> theta_l + D f_l, likewise
+    engine.move_term(term, theta)               # theta (sweep order) is another, e follows
     engine.replace_y(trait, y)                  # other data for this chain, e follows
     engine.fetch()                              # list of (q, k) float64 in model order
     engine.state()                              # named arrays: all that the next sweep depends on, variances aside; not
@@ -79,6 +81,13 @@ class Engine(Protocol):
     def scaling_products(self, term: int, elements: Elements) -> tuple[np.ndarray, np.ndarray]: ...
 
     def transform_term(self, term: int, M: np.ndarray) -> None: ...
+
+    def loading_products(self, term: int, scores: np.ndarray, elements: Elements) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def move_term(self, term: int, theta: np.ndarray) -> None: ...
+
+    @property
+    def theta(self) -> list[np.ndarray]: ...
 
     def replace_y(self, trait: int, y: np.ndarray) -> None: ...
 

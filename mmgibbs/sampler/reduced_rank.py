@@ -43,7 +43,8 @@ class ReducedRankCovariance(StructuredCovariance):
         elements = tuple((c, j) for c in range(structure.k) for j in range(structure.factors))
         H, s = engine.loading_products(term, np.ascontiguousarray(scores), elements)
         with named_lost_density(f"variances.{self.term_name}", number, self.key[1]):
-            L = draw_loadings(structure, L, H, s, rng)
+            precision = np.repeat(structure.loading_sd**-2.0, structure.factors)
+            L = draw_given_records(L.ravel(), precision, H, s, rng).reshape(L.shape)
         engine.move_term(term, scores @ L.T)
         self.phi = L.ravel()
         self.matrices[self.name] = self.finite_matrix(number)
@@ -71,14 +72,15 @@ def draw_basis(
     return np.linalg.cholesky(A) if log_u < -0.5 * float(np.sum((A - np.eye(f)) * N)) else None
 
 
-def draw_loadings(
-    structure: ReducedRank, L: np.ndarray, H: np.ndarray, s: np.ndarray, rng: np.random.Generator
+def draw_given_records(
+    at: np.ndarray, precision: np.ndarray, H: np.ndarray, s: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Draw (k, f) L ~ N(P^-1 (s + H l), P^-1), P = H + diag(sd^-2).
+    """Draw x (p,) ~ N(P^-1 (s + H at), P^-1), P = H + diag(precision).
 
-    H (k f, k f) and s (k f,) are of the records, at L = l.
+    H (p, p) and s (p,) are the normal equations of the records for changes from `at` (p,); precision (p,) is that of
+    the prior N(0, 1 / precision).
     """
-    P = H + np.diag(np.repeat(structure.loading_sd**-2.0, structure.factors))
+    P = H + np.diag(precision)
     root = np.linalg.cholesky(P)
-    half = np.linalg.solve(root, s + H @ L.ravel()) + rng.standard_normal(s.size)
-    return np.linalg.solve(root.T, half).reshape(L.shape)
+    half = np.linalg.solve(root, s + H @ at) + rng.standard_normal(s.size)
+    return np.asarray(np.linalg.solve(root.T, half))

@@ -23,6 +23,7 @@ from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.auxiliaries import Auxiliaries
 from mmgibbs.sampler.correlations import CorrelationsAndCovariance, CorrelationsAndStructure
 from mmgibbs.sampler.covariances import CovarianceMatrices, ResidualCovariance, TermCovariance, starting_matrices
+from mmgibbs.sampler.factors import FactorInterweaving, can_draw_scores
 from mmgibbs.sampler.interweave import Interweaving
 from mmgibbs.sampler.liabilities import LiabilityStep
 from mmgibbs.sampler.locations import Locations
@@ -86,6 +87,8 @@ def interweaving(
     covariance: TermCovariance | StructuredCovariance,
 ) -> Step:
     """The step that redraws the covariance matrix of a random term given its standardised effects."""
+    if isinstance(covariance, StructuredCovariance) and can_draw_scores(model, term):
+        return FactorInterweaving(covariance, model)
     if isinstance(covariance, StructuredCovariance):
         return StructuredInterweaving(covariance)
     return Interweaving(model, term, engine, matrices, key)

@@ -559,7 +559,12 @@ MUTANTS = {  # name -> (module or class, function, right, wrong)
         "np.sqrt(self.theta(phi))",
         "0.1 * np.sqrt(self.theta(phi))",
     ),
-    "reduced_rank": (reduced_rank, "draw_loadings", "rng.standard_normal(s.size)", "3 * rng.standard_normal(s.size)"),
+    "reduced_rank": (
+        reduced_rank,
+        "draw_given_records",
+        "rng.standard_normal(s.size)",
+        "3 * rng.standard_normal(s.size)",
+    ),
     "ar1 in time": (correlations._Density, "__call__", "0.5 * len(S) *", "2.0 * len(S) *"),
     "ar1 in time, structured": (correlations._Density, "__call__", "0.5 * len(S) *", "2.0 * len(S) *"),
     "ar1 in space": (correlations._Density, "__call__", "out -= 0.5", "out -= 0.2"),

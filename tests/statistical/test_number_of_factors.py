@@ -41,7 +41,7 @@ def effects(phi, rng):
 
 def draw(phi, S, rng, module):
     """Loadings and specific variances, then which factors are active."""
-    drawn = np.append(FactorAnalytic.draw_round(STRUCTURE, S, Q, phi, rng), phi[STRUCTURE.n_matrix :])
+    drawn = FactorAnalytic.draw_round(STRUCTURE, S, Q, phi, rng)
     return module.ShrunkenFactors.draw_number(STRUCTURE, S, Q, drawn, rng)
 
 

@@ -144,7 +144,11 @@ def test_loadings_effects_and_records_keep_their_distribution():
 
 
 MUTANTS = {
-    "the prior of loadings is left out": (reduced_rank, "P = H + np.diag(", "P = H + 1e-9 * np.diag("),
+    "the prior of loadings is left out": (
+        reduced_rank,
+        "P = H + np.diag(precision)",
+        "P = H + 1e-9 * np.diag(precision)",
+    ),
     "a basis without its Jacobian": (reduced_rank, "chisquare(q - k - np.arange(f))", "chisquare(q - np.arange(f))"),
     "scores of twice the precision": (sweeps, "kappa if i == j else 0.0", "2.0 * kappa if i == j else 0.0"),
 }

@@ -49,7 +49,7 @@ from mmgibbs.engines.facts import DeviceTraffic, EngineFacts
 from mmgibbs.engines.state import replaced_y
 from mmgibbs.equations.base import precisions
 from mmgibbs.equations.dense import DenseLevels
-from mmgibbs.equations.scaling import Elements
+from mmgibbs.equations.scaling import Elements, Scaling
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import DeviceError
 from mmgibbs.machine.device import Argument, Device, DeviceArray, make_struct, refuse_beyond_device
@@ -375,6 +375,20 @@ class StructuredGpuEngine(EngineFacts):
         """theta_l <- M theta_l for every level (with fixed groups: the deviations from their mean), and e follows."""
         self.scaling.transform(term, M)
         self._quadratics.pop(term, None)
+
+    def loading_products(self, term: int, scores: np.ndarray, elements: Elements) -> tuple[np.ndarray, np.ndarray]:
+        """H (p, p) and s (p,): how the records see theta_l -> theta_l + D f_l (see engines/base.py), by the host."""
+        return self._scaling_by_records.products(term, elements, scores, self.e, self.Rinv)
+
+    @cached_property
+    def _scaling_by_records(self) -> Scaling:
+        return Scaling(self.equations)
+
+    def move_term(self, term: int, theta: np.ndarray) -> None:
+        """Theta (q, k) of one term, sweep order, is another; e follows."""
+        self.queue.write(self.resident.terms[term].theta, theta.astype(self.equations.real))
+        self._quadratics.pop(term, None)
+        self.refresh()
 
     def fold(self, n: int, parts: DeviceArray, n_parts: int, first: int = 0) -> None:
         """Queue n sums of so many parts each: into the products, from the first."""

@@ -107,8 +107,16 @@ class PcgEngine(HostState):
 
     def transform_term(self, term: int, M: np.ndarray) -> None:
         super().transform_term(term, M)
+        self._forget_residuals_of_liabilities()
+
+    def move_term(self, term: int, theta: np.ndarray) -> None:
+        super().move_term(term, theta)
+        self._forget_residuals_of_liabilities()
+
+    def _forget_residuals_of_liabilities(self) -> None:
+        """Make e anew: it is read before the next sweep, and must be what a chain finds that continues from here."""
         if self.equations.design.responses:
-            self.moved()  # e is read before the next sweep, and must be what a chain finds that continues from here
+            self.moved()
 
     def _forget_draws(self) -> None:
         self._blup: np.ndarray | None = None

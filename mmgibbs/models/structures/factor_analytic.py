@@ -116,6 +116,10 @@ class FactorAnalytic(WithLoadings):
         """Join loadings (k, f) and specific variances (k,) to the parameters (p,)."""
         return np.append(L.ravel(), 0.5 * np.log(psi[: self.n_sd]))
 
+    def with_factors(self, phi: np.ndarray, L: np.ndarray, psi: np.ndarray) -> np.ndarray:
+        """Return the parameters (p,) with other loadings (k, f) and specific variances (k,)."""
+        return np.append(self.phi(L, psi), phi[self.n_loadings + self.n_sd :])
+
     @property
     def n_specific_factors(self) -> int:
         return self.factors
@@ -190,7 +194,12 @@ class FactorAnalytic(WithLoadings):
         FF, FT = _draw_sums_of_scores(L, psi, S, q, rng)
         L = _draw_loadings(self.prior_sd(phi), FF, FT, psi, rng)
         squares = np.diag(S) - 2 * np.sum(L * FT.T, axis=1) + np.sum((L @ FF) * L, axis=1)
-        return self.phi(L, self._draw_specific(squares, q, psi, rng))
+        return self.with_factors(phi, L, self._draw_specific(squares, q, psi, rng))
+
+    def draw_precision_of_sd(self, psi: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw 1 / lambda (n_sd,) given psi (k,), where sd_j ~ N(0, lambda_j) is half-t when lambda_j is not given."""
+        sums = self.nu * self.sd_scale**2 + psi
+        return 2.0 * rng.standard_gamma((self.nu + 1) / 2, self.n_sd) / sums[: self.n_sd]
 
     def _draw_specific(self, squares: np.ndarray, q: int, psi: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw psi (k,) given the sum of squares of each d_j, after the auxiliary variable a_j of its prior."""

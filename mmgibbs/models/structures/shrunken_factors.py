@@ -102,8 +102,7 @@ class ShrunkenFactors(FactorAnalytic):
 
     def draw_round(self, S: np.ndarray, q: int, phi: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw loadings and specific variances, and then which factors are active."""
-        drawn = np.append(super().draw_round(S, q, phi, rng), phi[self.n_matrix :])
-        return self.draw_number(S, q, drawn, rng)
+        return self.draw_number(S, q, super().draw_round(S, q, phi, rng), rng)
 
     def draw_number(self, S: np.ndarray, q: int, phi: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw theta and v, and with them the loadings."""

@@ -22,7 +22,9 @@ from mmgibbs.models.covariance import CovarianceModel
 from mmgibbs.models.priors.inverse_wishart import InverseWishart
 from mmgibbs.models.relationships.identity import IdentityLists
 from mmgibbs.models.residual import ResidualModel
+from mmgibbs.models.structures.factor_analytic import FactorAnalytic
 from mmgibbs.sampler.chain import Chain
+from mmgibbs.sampler.factors import FactorInterweaving
 from mmgibbs.sampler.interweave import terms_to_interweave
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.resident import ResidentSweep
@@ -157,6 +159,21 @@ def test_steps_that_no_device_can_make_stay_on_the_host(shim):
     assert not any(isinstance(step, ResidentSweep) for step in chain.steps)
     _, alone = chains(model, shim("double"), replace(schedule_of(model), interweave=()))
     assert isinstance(alone.steps[0], ResidentSweep)
+
+
+def test_factors_given_records_on_either_side(shim):
+    """The host makes these draws from what a device holds. Few sweeps: draws of a factor-analytic G magnify rounding."""
+    model = sampled_example("three_traits_maternal")
+    i = max(model.random_terms, key=lambda i: len(model.covariance(i).start))
+    k = len(model.covariance(i).start)
+    structure = FactorAnalytic(k, 1, False, np.ones(k), np.ones(k))
+    covariances = tuple(replace(c, structure=structure) if j == i else c for j, c in enumerate(model.covariances))
+    model = replace(model, covariances=covariances)
+    expected, found = chains(model, shim("double"), schedule_of(model))
+    for run in (expected, found):
+        assert sum(isinstance(step, FactorInterweaving) for step in run.steps) == 1
+        run.advance(13)
+    assert_same_results(found, expected)
 
 
 def test_a_matrix_that_cannot_be_drawn_is_named(shim):
