@@ -126,8 +126,12 @@ def add_cluster(parser: argparse.ArgumentParser, help: str) -> None:
     parser.add_argument("--cluster", metavar="ADDRESS", help=help.format(workers=workers))
 
 
-def add_quiet(parser: argparse.ArgumentParser, help: str = "print only warnings and errors") -> None:
+def add_quiet(parser: Parser, help: str = "print only warnings and errors") -> None:
     parser.add_argument("--quiet", action="store_true", help=help)
+
+
+def add_verbose(parser: Parser) -> None:
+    parser.add_argument("--verbose", action="store_true", help="print notes, every stage and all parameters too")
 
 
 def add_no_report(parser: argparse.ArgumentParser, help: str) -> None:

@@ -16,23 +16,34 @@ MAX_COMPONENTS, MAX_MATRICES = 10, 12  # of the matrices that a terminal shows
 MOST_OF_ERRORS = 8  # decimals; smaller numbers are shown in powers of ten
 ESTIMATED = {"mean": "estimate", "sd": "standard error"}  # what these columns hold where nothing was drawn
 SHOWN = ("parameter", "mean", "sd", "mcse", "ess_bulk", "rhat", "hpd_low", "hpd_high")
+MOST_ROWS = 16  # of the table at the end of a run
+WANTED = r"\.var\[|^(h2|ratio|total_h2|h2_observed|incidence|rho)\b"  # variances, and ratios of them
 
 
-def summary_as_text(summary: pl.DataFrame) -> str:
+def most_wanted(summary: pl.DataFrame) -> pl.DataFrame:
+    """Variances and their ratios; of too many, heritabilities; at most MOST_ROWS, those that differ most from 0."""
+    found = (summary.filter(pl.col("parameter").str.contains(pattern)) for pattern in (WANTED, r"^h2\["))
+    wanted = next((rows for rows in found if 0 < rows.height <= MOST_ROWS), summary)
+    ratio = (pl.col("mean").abs() / pl.col("sd")).fill_null(0).fill_nan(0)
+    return wanted.with_row_index("row").sort(ratio, descending=True).head(MOST_ROWS).sort("row").drop("row")
+
+
+def summary_as_text(summary: pl.DataFrame, brief: bool = False) -> str:
     """Write all rows of the summary, to two digits of their standard deviations, or of their standard errors (REML).
 
     Columns of which nothing is known are left out, but mean and sd; of a value that was given the mean alone is shown.
-    What was not drawn is headed as what it is, estimates and their standard errors; on its boundary it is 0.
+    What was not drawn is headed as what it is, estimates and their standard errors; on its boundary it is 0. brief:
+    without lines, and without the Monte Carlo error.
     """
-    shown = bound_as_0(summary).select(c for c in SHOWN if c in SHOWN[:3] or summary[c].null_count() < summary.height)
+    asked = [c for c in SHOWN if not (brief and c == "mcse")]
+    shown = bound_as_0(summary).select(c for c in asked if c in asked[:3] or summary[c].null_count() < summary.height)
     shown = shown.with_columns(sd=pl.when(pl.col("sd") != 0).then("sd"))
     if not was_drawn(summary):
-        return table_as_text(shown.rename(ESTIMATED), ESTIMATED["mean"], ESTIMATED["sd"])
-    if "mcse" not in shown.columns:
-        return table_as_text(shown, "mean", "sd")
+        return table_as_text(shown.rename(ESTIMATED), ESTIMATED["mean"], ESTIMATED["sd"], lines=not brief)
     places = {"ess_bulk": [0] * shown.height, "rhat": [3] * shown.height}
-    places["mcse"] = [decimals(error) for error in shown["mcse"]]
-    return table_as_text(shown, "mean", "sd", places)
+    if "mcse" in shown.columns:
+        places["mcse"] = [decimals(error) for error in shown["mcse"]]
+    return table_as_text(shown, "mean", "sd", places, lines=not brief)
 
 
 def matrices_as_text(summary: pl.DataFrame) -> list[str]:
@@ -66,12 +77,16 @@ def _matrix_as_text(matrix: CovarianceMatrix) -> str:
 
 
 def table_as_text(
-    table: pl.DataFrame, estimate: str, error: str, places: Mapping[str, Sequence[int]] | None = None
+    table: pl.DataFrame,
+    estimate: str,
+    error: str,
+    places: Mapping[str, Sequence[int]] | None = None,
+    lines: bool = True,
 ) -> str:
     """A table with a column of estimates and one of their errors.
 
     Real numbers are shown to two digits of the error of their row, unless `places` has their decimals; whole
-    numbers with commas; what is unknown is blank.
+    numbers with commas; what is unknown is blank. lines: drawn around the cells.
     """
     row_decimals = [count_decimals(e, se) for e, se in table.select(estimate, error).iter_rows()]
     cells = {
@@ -86,6 +101,7 @@ def table_as_text(
         tbl_rows=-1,
         tbl_cols=-1,
         tbl_hide_dataframe_shape=True,
+        tbl_formatting="UTF8_FULL_CONDENSED" if lines else "NOTHING",
         tbl_hide_column_data_types=True,
         tbl_width_chars=200,
         fmt_str_lengths=120,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from mmgibbs.pedigree.tables import counted
+
 MAX_COLUMNS = 10  # traits of a table
 SHOWN_PAIRS = 5
 
@@ -20,13 +22,7 @@ def counts_as_text(counts: dict) -> str:
     if "plugin" in counts:
         return _regression_as_text(counts)
     data = counts["data"]
-    records = data["records"]
-    left_out = [f"{n:,} left out ({reason})" for reason, n in records["left_out"].items() if n]
-    lines = [
-        f"analysis {counts['analysis']}",
-        "",
-        ", ".join([f"{records['read']:,} records read", f"{records['used']:,} used", *left_out]),
-    ]
+    lines = [f"analysis {counts['analysis']}", "", _records(data["records"])]
     for trait, n in data["observations"].items():
         kinds = ", ".join(f"{of:,} {kind}" for kind, of in data.get("observed_as", {}).get(trait, {}).items())
         lines.append(f"{n:,} observations of {trait}" + (f": {kinds}" if kinds else ""))
@@ -61,6 +57,21 @@ def counts_as_text(counts: dict) -> str:
     lines += [f"engine {counts['engine']} ({counts['engine_chosen_because']})"] if "engine" in counts else []
     lines += [_device(counts["device"])] if "device" in counts else []
     return "\n".join(lines)
+
+
+def data_as_text(data: dict) -> str:
+    """The counts of the data of a mixed model in one line."""
+    parts = [_records(data["records"]), counted(len(data["observations"]), "trait")]
+    parts += [f"{data['animals']:,} animals in the pedigree"] if "animals" in data else []
+    if "genotypes" in data:
+        kept = data["genotypes"]["kept"]
+        parts.append(f"{kept['SNPs']:,} SNPs of {kept['animals']:,} genotyped animals")
+    return "; ".join(parts)
+
+
+def _records(counts: dict) -> str:
+    left_out = [f"{n:,} left out ({reason})" for reason, n in counts["left_out"].items() if n]
+    return ", ".join([f"{counts['read']:,} records read", f"{counts['used']:,} used", *left_out])
 
 
 def _memory(counts: dict[str, int]) -> str:
@@ -119,13 +130,11 @@ def _genotypes(counts: dict) -> list[str]:
 
 def _regression_as_text(counts: dict) -> str:
     data = counts["data"]
-    records = data["records"]
-    left_out = [f"{n:,} left out ({reason})" for reason, n in records["left_out"].items() if n]
     size = {name: " x ".join(str(n) for n in shape) or "1" for name, shape in counts["parameters"].items()}
     lines = [
         f"analysis {counts['analysis']}, regression {counts['plugin']}",
         "",
-        ", ".join([f"{records['read']:,} records read", f"{records['used']:,} used", *left_out]),
+        _records(data["records"]),
         f"{data['predictors']:,} predictors as {counts['predictor_type']}, {counts['bytes'] / 1e6:,.1f} MB",
         "",
         *_table(("parameter", "size"), list(size.items())),

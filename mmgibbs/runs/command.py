@@ -20,6 +20,7 @@ from mmgibbs.options import (
     add_overwrite,
     add_quiet,
     add_set,
+    add_verbose,
     collect_arguments,
     describe,
     read_genotypes,
@@ -59,7 +60,9 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         "run the chains on {workers} with the same draws; several analyses run at once; a chain whose worker is lost "
         "continues from its checkpoint",
     )
-    add_quiet(parser)
+    group = parser.add_mutually_exclusive_group()
+    add_quiet(group)
+    add_verbose(group)
     add_no_report(parser, "do not write report.html (mmgibbs report RUN writes it later)")
 
 

@@ -96,7 +96,7 @@ class MixedModelProblem:
         if method != "gibbs":
             notes = saved_draws_notes(self.assembled.model, self.schedule, method)
             estimates.notes.extend(notes)
-            console.say_all(notes)
+            console.note(notes)
 
     def _make_diagonals(self, estimates: PosteriorEstimates, console: Console) -> None:
         """Diagonals of relationships that reliabilities need, and that take long, with a word before."""
@@ -106,7 +106,7 @@ class MixedModelProblem:
             if operations and not np.isnan(sd[term.name]).all():
                 symbol, n = term.relationship.symbol, term.n_levels
                 seconds = estimate_seconds(operations, SHARE_OF_DIAGONALS)
-                console.say(f"reliabilities: the diagonal of {symbol} for {n:,} levels{describe_duration(seconds)}")
+                console.tell(f"reliabilities: the diagonal of {symbol} for {n:,} levels{describe_duration(seconds)}")
                 _ = term.relationship.diagonal
 
     def _count_dimensions(self, estimates: PosteriorEstimates, console: Console) -> None:
@@ -115,17 +115,17 @@ class MixedModelProblem:
         estimates.notes.extend(notes)
         if dimensions:
             estimates.facts["effective_dimensions"] = dimensions
-            console.say_all(describe_dimensions(dimensions))
+            console.note(describe_dimensions(dimensions))
 
     def _add_snp_effects(self, estimates: PosteriorEstimates, console: Console) -> PosteriorEstimates:
         """Effects of the SNPs behind genomic breeding values, where `output.snp_effects` asks for them."""
         if not self.analysis.output.snp_effects:
             return estimates
-        console.say("SNP effects from breeding values")
+        console.tell("SNP effects from breeding values")
         frame, notes = snp_effects_of_run(
             self.analysis, self.prepared, self.assembled, estimates.moments.mean, estimates.draws
         )
-        console.say_all(notes)
+        console.note(notes)
         return replace(estimates, snp_effects=frame, notes=[*estimates.notes, *notes])
 
     # Gibbs
@@ -140,7 +140,7 @@ class MixedModelProblem:
             *saved_draws_notes(model, self.schedule, "gibbs"),
             *(trend_notes(self.prepared.pedigree, self.prepared.birth_years) if model.averaged else ()),
         ]
-        console.say_all(before)
+        console.note(before)
         from mmgibbs.runs.mixed_model_chains import MixedModelFactory  # late: REML and BLUP make no chains
 
         factory = MixedModelFactory(model, self.equations, self.choice, self.schedule, self.analysis.sampler.seed)
@@ -149,7 +149,7 @@ class MixedModelProblem:
         chains: list[ChainResult] = sampled.results
         decided = None if model.decisions is None else pooled(chains, "decisions")
         after = _notes(chains, decided)
-        console.say_all(after)
+        console.note(after)
         return PosteriorEstimates(
             moments=pool([c.moments for c in chains]),
             draws=stacked_draws(chains),
@@ -308,7 +308,7 @@ class MixedModelProblem:
             errors = shares_of_variance(model.design, G, by_samples)
             facts["monte_carlo_pev"] = {"samples": by_samples.samples, "because": blank, "errors": errors}
             notes = [words_of_samples(by_samples, str(blank), errors)]
-        console.say_all(notes)
+        console.note(notes)
         means = solve_means(model.design, model.means, variances, theta)
         return PosteriorEstimates(
             PooledMoments.exact(theta, sd), matrices, facts, means=means, notes=notes, pev=by_samples
@@ -323,7 +323,7 @@ class MixedModelProblem:
     def _reml(self, folder: RunFolder, console: Console, executor: Executor) -> PosteriorEstimates:
         """Variances by REML, and BLUP at them with the PEV of every level."""
         model, s = self.assembled.model, self.analysis.sampler
-        watch = RemlWatch(folder, console.say if executor.max_local_calls else None)
+        watch = RemlWatch(folder, console.tell if executor.max_local_calls else None)
         shared = (model.design, model.covariances, model.residual)
         followed = watch if executor.max_local_calls else None
         call = (s.tolerance, s.max_iterations, followed, watch.start, watch.correlations)
@@ -331,7 +331,7 @@ class MixedModelProblem:
             (fitted,) = executor.each(estimate_by_groups, shared, [call], ["estimating"])
         if not executor.max_local_calls:
             for iteration, log_likelihood in enumerate(fitted.facts["log_likelihoods"]):
-                console.say(f"REML: iteration {iteration}, log likelihood {log_likelihood:.4f}")
+                console.tell(f"REML: iteration {iteration}, log likelihood {log_likelihood:.4f}")
         matrices = draws_by_name(fitted, [fitted.vector], bool(model.residual.classes))
         facts = {"method": "reml", "engine": "direct", **fitted.facts, **executor.facts}
         moments = PooledMoments.exact(fitted.solutions, fitted.sd)
@@ -349,7 +349,7 @@ class MixedModelProblem:
             f"REML: log likelihood {fitted.criteria.log_likelihood:.3f}, AIC {fitted.criteria.aic:.2f}, BIC "
             f"{fitted.criteria.bic:.2f} ({fitted.criteria.parameters} elements of covariance matrices)"
         )
-        console.say_all(fitted.notes)
+        console.note(fitted.notes)
         return result
 
     def _sampled_reml(self, folder: RunFolder, console: Console, executor: Executor) -> PosteriorEstimates:
@@ -359,7 +359,7 @@ class MixedModelProblem:
 
         model, s = self.assembled.model, self.analysis.sampler
         assert s.tolerance is not None, "a complete analysis has one"
-        watch = SampledRemlWatch(folder, console.say if executor.max_local_calls else None)
+        watch = SampledRemlWatch(folder, console.tell if executor.max_local_calls else None)
         threads, device = s.threads or cores(), self.choice.device
         settings = SampledSettings(s.reml_samples, s.seed, threads, s.tolerance, s.max_iterations, device)
         shared = (self.equations, model.covariances, model.residual)
@@ -377,7 +377,7 @@ class MixedModelProblem:
             folder.write_unfinished(self.tables(result), self.record(result, {}), said)
             raise Stopped(stop.signal, said)
         console.say(describe_sampled(fitted))
-        console.say_all(fitted.notes)
+        console.note(fitted.notes)
         solved = self._solve_blup(fitted.variances, matrices, TOLERANCES["blup"], folder, console, executor)
         facts = solved.facts | {"solution_iterations": solved.facts["iterations"]} | facts
         return replace(solved, facts=facts, notes=[*fitted.notes, *solved.notes], **known)

@@ -28,6 +28,7 @@ from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.machine.speed import describe_duration, estimate_seconds
 from mmgibbs.pedigree.messages import split_messages
+from mmgibbs.runs.check_text import data_as_text
 from mmgibbs.runs.mixed_model import MixedModelProblem
 from mmgibbs.runs.problem import Clock
 from mmgibbs.runs.progress import Console
@@ -44,11 +45,13 @@ def read_mixed_model(
     """
     prepared = prepare(
         analysis,
-        lambda stage, operations=0.0: console.say(f"reading: {stage}{describe_duration(estimate_seconds(operations))}"),
+        lambda stage, operations=0.0: console.tell(
+            f"reading: {stage}{describe_duration(estimate_seconds(operations))}"
+        ),
     )
     assembled = with_totals(with_trends(_assemble(analysis, prepared), prepared), prepared)
     clock.lap("data")
-    console.say_all((*prepared.design.notes, *assembled.notes))
+    console.note((*prepared.design.notes, *assembled.notes))
     chosen = choose_engine(analysis.sampler, assembled.model, begun_with)
     schedule = _checked_schedule(analysis, assembled, chosen.engine, samples)
     order = partition(prepared.design, chosen.partition)
@@ -56,11 +59,11 @@ def read_mixed_model(
     if chosen.engine.device == "gpu":
         count_memory_of_device(chosen.engine, equations, schedule)  # refuses what does not fit
     clock.lap("equations")
-    console.say(
-        f"{equations.n_equations:,} equations, {prepared.design.n_records:,} records, {equations.bytes / 1e6:,.1f} MB"
-    )
-    if analysis.sampler.method == "gibbs":
-        console.say(f"engine {chosen.engine.name} ({chosen.why})")
+    console.say(f"{analysis.name}: {data_as_text(prepared.counts)}")
+    engine = f"; engine {chosen.engine.name}" if analysis.sampler.method == "gibbs" else ""
+    console.say(f"{equations.n_equations:,} equations, {equations.bytes / 1e6:,.1f} MB{engine}")
+    if engine:
+        console.note([f"engine {chosen.engine.name} ({chosen.why})"])
     return MixedModelProblem(analysis, prepared, assembled, equations, chosen, schedule)
 
 

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Self, TextIO
 
 import numpy as np
 
+from mmgibbs.pedigree.messages import split_messages
+from mmgibbs.pedigree.tables import counted
 from mmgibbs.runs.log import RunLog
 from mmgibbs.runs.progress_file import Position
 from mmgibbs.sampler.schedule import Schedule
@@ -25,21 +27,24 @@ if TYPE_CHECKING:
 
 Describe = Callable[[Mapping[str, np.ndarray]], str]
 Show = Callable[[int, Position], None]
-TABLE, CLEAREST = 60, 20  # parameters printed at the end; of more than that, so many
+Say = Callable[[str], None]
 LOG_EVERY = 60.0  # seconds between two lines where there is no terminal
+TELL_AFTER = 5.0  # seconds of silence after which what is being done is said aloud
 
 
 class Console:
     """Everything that a run says. `Console(False)` says nothing.
 
     stream: takes all of it, in place of stdout and stderr. name: of one run among several at once; what is said aloud
-    begins with it, and no bars are shown.
+    begins with it, and no bars are shown. verbose: notes and every stage are said aloud, not only written to the log.
     """
 
-    def __init__(self, aloud: bool = True, stream: TextIO | None = None, name: str = ""):
+    def __init__(self, aloud: bool = True, stream: TextIO | None = None, name: str = "", verbose: bool = False):
         self.results = stream or sys.stdout
         stream = stream or sys.stderr  # None where it was closed before Python began
         self.aloud, self.stream, self.name = aloud and stream is not None, stream, name
+        self.verbose, self.n_notes, self.warned = verbose, 0, set[str]()
+        self._heard = time.monotonic()  # when something was last said aloud
         self.log: RunLog | None = None  # also hears what is not said aloud
         self.lines: list[tuple[float, str]] = []  # (time, text) until there is a log
 
@@ -48,6 +53,7 @@ class Console:
         return self.aloud and not self.name and (self.stream.isatty() or is_notebook())
 
     def say(self, text: str) -> None:
+        self._heard = time.monotonic()
         if self.bars and not is_notebook():
             from tqdm import tqdm
 
@@ -74,9 +80,27 @@ class Console:
         else:
             self.lines.append((time.time(), text))
 
-    def say_all(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            self.say(line)
+    def tell(self, text: str) -> None:
+        """Write what is being done to the log, and aloud after some silence."""
+        if self.verbose or time.monotonic() - self._heard > TELL_AFTER:
+            self.say(text)
+        else:
+            self.write_log(text)
+
+    def note(self, lines: Iterable[str]) -> None:
+        """Write notes to the log, and aloud where the run is verbose; warnings among them are always said aloud."""
+        warnings, notes = split_messages(tuple(lines))
+        for text in warnings:
+            self.warn(f"warning: {text}")
+        for text in notes:
+            self.n_notes += 1
+            (self.say if self.verbose else self.write_log)(text)
+
+    def warn(self, text: str) -> None:
+        """Say a warning, once."""
+        if text not in self.warned:
+            self.warned.add(text)
+            self.say(text)
 
     @contextmanager
     def chains(self, schedule: Schedule, labels: Sequence[str], describe: Describe) -> Iterator[Show]:
@@ -85,7 +109,7 @@ class Console:
         labels: of the chains; describe: what there is to say of the draws that are shown.
         """
         if self.bars:
-            lines = _Lines(schedule, labels, describe, self.write_log)
+            lines = _Lines(schedule, labels, describe, self.write_log, self.write_log)
             with _Bars(schedule, labels, describe, self.stream) as bars:
 
                 def show(chain: int, position: Position) -> None:
@@ -94,30 +118,30 @@ class Console:
 
                 yield show
         else:
-            yield _Lines(schedule, labels, describe, self.say).show
+            yield _Lines(schedule, labels, describe, self.say, self.say if self.verbose else self.write_log).show
 
     def finish(self, summary: pl.DataFrame, path: Path, record: Mapping) -> None:
-        """The summary, of a long one the clearest parameters, the warnings, and where it all is."""
+        """Variances and their ratios, of which most readers look at no others; warnings; and where everything is."""
         from mmgibbs.report.findings import said_at_the_end
-        from mmgibbs.report.terminal import matrices_as_text, summary_as_text
+        from mmgibbs.report.terminal import matrices_as_text, most_wanted, summary_as_text
 
-        long = summary.height > TABLE
-        self.print_result(summary_as_text(clearest(summary) if long else summary))
-        for text in matrices_as_text(summary):
-            self.print_result(text)
-        self.say_all(said_at_the_end(summary, record))
-        self.print_result(f"written to {path}")
-        if long:
-            more = summary.height - CLEAREST
-            self.print_result(f"the {CLEAREST} parameters that differ most from 0; {more:,} more are in summary.csv")
-
-
-def clearest(summary: pl.DataFrame) -> pl.DataFrame:
-    """The CLEAREST rows whose means are most standard deviations from 0, in their order."""
-    import polars as pl
-
-    ratio = (pl.col("mean").abs() / pl.col("sd")).fill_null(0).fill_nan(0)
-    return summary.with_row_index("row").sort(ratio, descending=True).head(CLEAREST).sort("row").drop("row")
+        everything = [summary_as_text(summary), *matrices_as_text(summary)]
+        if self.verbose:
+            for text in everything:
+                self.print_result(text)
+        else:
+            shown = most_wanted(summary)
+            if self.aloud and self.results is not None:
+                self._write(self.results, summary_as_text(shown, brief=True))
+            for text in everything:
+                self.write_log(text)
+        for text in said_at_the_end(summary, record):
+            self.warn(text)
+        hidden = 0 if self.verbose else summary.height - shown.height
+        more = f" ({counted(hidden, 'more parameter')} in summary.csv)" if hidden else ""
+        self.print_result(f"written to {path}{more}")
+        if self.n_notes and not self.verbose:
+            self.say(f"{counted(self.n_notes, 'note')} on the data and the model: run.log, or --verbose")
 
 
 def format_remaining_time(seconds: float, utc: bool = False) -> str:
@@ -168,10 +192,11 @@ class _Bars:
 
 
 class _Lines:
-    """A line per chain every LOG_EVERY seconds, and one when it is done."""
+    """A line per chain every LOG_EVERY seconds, and one when it is done: by `log` where it is the only one."""
 
-    def __init__(self, schedule: Schedule, labels: Sequence[str], describe: Describe, say: Callable[[str], None]):
-        self.schedule, self.labels, self.describe, self.say = schedule, labels, describe, say
+    def __init__(self, schedule: Schedule, labels: Sequence[str], describe: Describe, say: Say, log: Say):
+        self.schedule, self.labels, self.describe, self.say, self.log = schedule, labels, describe, say, log
+        self._named: set[int] = set()  # chains that have had a line
         # chain -> (time, sweep) of its last line, or of when it was first seen
         self._last: dict[int, tuple[float, int]] = {}
 
@@ -186,4 +211,6 @@ class _Lines:
         remaining = "" if done or rate <= 0 else f", {format_remaining_time((total - number) / rate)}"
         self._last[chain] = (now, number)
         line = f"{self.labels[chain]}: sweep {number:,} of {total:,}{speed}{remaining}"
-        self.say("; ".join(filter(None, (line, self.describe(position.values)))))
+        say = self.log if done and chain not in self._named else self.say
+        self._named.add(chain)
+        say("; ".join(filter(None, (line, self.describe(position.values)))))

@@ -161,9 +161,7 @@ def read_regression_problem(
     n, p = problem.table.predictors.shape
     kind, size = problem.table.predictors.dtype, problem.table.predictors.nbytes
     console.say(f"{n:,} records, {p:,} predictors as {kind} ({size / 1e6:,.1f} MB)")
-    for line in words_of_choices(problem.choices):
-        console.say(line)
-    console.say_all((*problem.notes, *problem.table.warnings))
+    console.note([*words_of_choices(problem.choices), *problem.notes, *problem.table.warnings])
     clock.lap("data")
     return problem
 

@@ -84,8 +84,8 @@ class Result:
     def draws(self) -> xarray.DataTree:
         """Draws of variance components, derived parameters and chosen levels, an xarray.DataTree.
 
-        It has /posterior and /sample_stats, which ArviZ reads directly. Up to 64 MB are read once and kept in memory;
-        larger files are opened, and read where you use them.
+        It has /posterior and /sample_stats, which ArviZ takes from version 1 on; `to_arviz` is for any. Up to 64 MB are
+        read once and kept in memory; larger files are opened, and read where you use them.
         """
         return self._open_draws() if self._draws_in_memory is None else self._draws_in_memory.copy(deep=True)
 
@@ -142,6 +142,34 @@ class Result:
                 "and `solutions` have the estimates)"
             )
         return self._parameters
+
+    def to_arviz(self) -> Any:
+        """Return the draws as the installed ArviZ takes them.
+
+        Returns
+        -------
+        xarray.DataTree or arviz.InferenceData
+            `draws`; before version 1 of ArviZ, the same as its own type.
+
+        Raises
+        ------
+        ConfigError
+            Nothing was drawn, or ArviZ is not installed.
+
+        Examples
+        --------
+        >>> import mmgibbs
+        >>> draws = mmgibbs.open_run("runs/first").to_arviz()  # doctest: +SKIP
+        >>> arviz.plot_trace(draws, var_names=["h2[yearling_weight]"])  # doctest: +SKIP
+        """
+        try:
+            import arviz
+        except ImportError as error:
+            raise ConfigError("to_arviz: ArviZ is not installed; needed: pip install arviz") from error
+        tree = self.draws
+        if not hasattr(arviz, "InferenceData"):
+            return tree
+        return arviz.InferenceData(**{name: node.to_dataset() for name, node in tree.children.items()})
 
     def to_pandas(self, table: str = "solutions") -> pandas.DataFrame:
         """Return a table as a frame of pandas, without pyarrow, which `to_pandas` of Polars needs.

@@ -37,6 +37,7 @@ def run(
     resume: bool = False,
     extend: int = 0,
     progress: bool = True,
+    verbose: bool = False,
     report: bool = False,
     directory: str | os.PathLike | None = None,
     cluster: str | None = None,
@@ -58,6 +59,8 @@ def run(
         Sweeps to add to a finished run.
     progress : bool, default True
         Print what is being done, with a progress bar.
+    verbose : bool, default False
+        Print notes, every stage and all parameters too, which otherwise are in run.log only.
     report : bool, default False
         Write report.html at each checkpoint while the chains run, and when the run has ended.
     directory : path-like or None, default None
@@ -90,7 +93,7 @@ def run(
     ['animal.var[yearling_weight]', 'residual.var[yearling_weight]', 'h2[yearling_weight]']
     """
     refuse_without_docstrings()  # before hours of sampling
-    console = Console(progress)
+    console = Console(progress, verbose=verbose)
     if directory is not None and not isinstance(directory, (str, os.PathLike)):
         raise ConfigError(f"directory: found {reprlib.repr(directory)}, needed the path of a folder")
     output = [f"output.directory={json.dumps(str(directory), ensure_ascii=False)}"] if directory else []

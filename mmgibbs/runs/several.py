@@ -69,6 +69,7 @@ def run_scenarios(
     resume: bool = False,
     extend: int = 0,
     progress: bool = True,
+    verbose: bool = False,
     report: bool = False,
     cluster: str | None = None,
     done: Callable[[Scenario], None] | None = None,
@@ -93,6 +94,8 @@ def run_scenarios(
         Sweeps to add to a finished run.
     progress : bool, default True
         Print what is being done, with a progress bar.
+    verbose : bool, default False
+        Print notes, every stage and all parameters too, which otherwise are in run.log only.
     report : bool, default False
         Write report.html at each checkpoint while the chains run, and when the run has ended.
     cluster : str or None, default None
@@ -131,7 +134,7 @@ def run_scenarios(
     if cluster is None:
         scenarios: list[Scenario] = []
         for analysis, name in zip(analyses, names, strict=True):
-            console = Console(progress)
+            console = Console(progress, verbose=verbose)
             console.say(f"--- {name} ({len(scenarios) + 1} of {len(names)})")
             scenarios.append(_run(analysis, name, console, how, LocalExecutor()))
             notify(scenarios[-1])
@@ -141,7 +144,7 @@ def run_scenarios(
     with connect(cluster, Console(progress).say) as workers:
 
         def run_scenario(analysis: Analysis, name: str) -> Scenario:
-            console = Console(progress, name=name)
+            console = Console(progress, name=name, verbose=verbose)
             return _run(analysis, name, console, how, ClusterExecutor(workers, console.say))
 
         return _run_threads(run_scenario, analyses, names, workers.threads, notify)

@@ -66,7 +66,8 @@ def test_run_passes_on_what_it_was_told(called, capsys):
     line = "run a.yaml --set sampler.thin=5 --set name=x --overwrite --quiet --cluster local:2 --output"
     assert main([*line.split(), "runs/a: b #1"]) == 0
     overrides = ["sampler.thin=5", "name=x", 'output.directory="runs/a: b #1"']
-    options = {"overwrite": True, "resume": False, "extend": 0, "cluster": "local:2", "progress": False, "report": True}
+    options = {"overwrite": True, "resume": False, "extend": 0, "cluster": "local:2", "report": True}
+    options |= {"progress": False, "verbose": False}
     assert called == [(("a.yaml",), {"overrides": overrides, **options})]
     assert capsys.readouterr() == ("", "")
 
@@ -87,7 +88,7 @@ def test_a_quiet_run_says_its_warnings(called, capsys):
 
 def test_run_without_options(called):
     assert main(["run", "a.yaml"]) == 0
-    options = {"overwrite": False, "resume": False, "extend": 0, "progress": True, "report": True}
+    options = {"overwrite": False, "resume": False, "extend": 0, "progress": True, "verbose": False, "report": True}
     assert called == [(("a.yaml",), {"overrides": [], **options})]
 
 

@@ -162,7 +162,7 @@ def test_steps_that_no_device_can_make_stay_on_the_host(shim):
 
 
 def test_factors_given_records_on_either_side(shim):
-    """The host makes these draws from what a device holds. Few sweeps: draws of a factor-analytic G magnify rounding."""
+    """By the host, of what a device holds. Few sweeps: draws of a factor-analytic G magnify rounding."""
     model = sampled_example("three_traits_maternal")
     i = max(model.random_terms, key=lambda i: len(model.covariance(i).start))
     k = len(model.covariance(i).start)

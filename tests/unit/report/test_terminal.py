@@ -8,7 +8,7 @@ import polars as pl
 from mmgibbs.report.notebook import as_html
 from mmgibbs.report.page import make_parameter_tables
 from mmgibbs.report.parameters import bound_as_0
-from mmgibbs.report.terminal import SHOWN, summary_as_text, table_as_text
+from mmgibbs.report.terminal import MOST_ROWS, SHOWN, most_wanted, summary_as_text, table_as_text
 
 ROWS = [
     ("animal.var[weight]", 413.4945, 67.2058, 1.7377, 1491.99, 1.0043, 275.3968, 533.7065),
@@ -109,3 +109,16 @@ def test_a_table_of_statistics():
     )
     expected = [["auc", "0.751", "0.016", "2,848"], ["bias", "0.0001", "", ""]]
     assert cells(table_as_text(found, "estimate", "se"))[1:] == expected
+
+
+def test_variances_and_heritabilities_are_shown_first():
+    names = ["genetic.var[a]", "genetic.cov[a,b]", "genetic.corr[a,b]", "residual.var[a]", "h2[a]", "pi[snps]"]
+    summary = table([(name, 1.0, 0.1, None, None, None, None, None) for name in names])
+    assert most_wanted(summary)["parameter"].to_list() == ["genetic.var[a]", "residual.var[a]", "h2[a]"]
+    many = [f"g.var[t{i}]" for i in range(20)] + [f"h2[t{i}]" for i in range(4)]
+    summary = table([(name, 1.0, 0.1, None, None, None, None, None) for name in many])
+    assert most_wanted(summary)["parameter"].to_list() == many[20:]
+    others = table([(f"beta[x{i}]", float(i), 1.0, None, None, None, None, None) for i in range(30)])
+    assert most_wanted(others)["parameter"].to_list() == [f"beta[x{i}]" for i in range(30 - MOST_ROWS, 30)]
+    shown = summary_as_text(others, brief=True)
+    assert "│" not in shown and len(shown.splitlines()) == 31

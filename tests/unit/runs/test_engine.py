@@ -237,7 +237,7 @@ def test_a_run_says_what_it_took_and_why_and_keeps_it(tmp_path, monkeypatch):
     """Where it is extended, whatever `auto` would take now."""
     folder = tmp_path / "a"
     write_files(folder, {"analysis.yaml": LONG})
-    outcome = command(folder, "run", "analysis.yaml")
+    outcome = command(folder, "run", "analysis.yaml", "--verbose")
     record = outcome.record
     assert outcome.code == 0 and record["engine"] == "marginal"
     assert f"engine marginal ({record['engine_chosen_because']})" in outcome.err

@@ -156,7 +156,7 @@ def iterations(said):
 
 
 def test_reml_says_each_iteration_and_continues_after_a_signal(herd, monkeypatch):
-    whole = command(herd, "run", "analysis.yaml", "--output", "whole")
+    whole = command(herd, "run", "analysis.yaml", "--output", "whole", "--verbose")
     assert whole.code == 0, whole.err
     n = len(iterations(whole.err)) - 1
     assert iterations(whole.err) == list(range(n + 1)) and n >= 4
@@ -170,7 +170,7 @@ def test_reml_says_each_iteration_and_continues_after_a_signal(herd, monkeypatch
 
     with monkeypatch.context() as patch:
         patch.setattr(RemlWatch, "__call__", with_signal)
-        outcome = command(herd, "run", "analysis.yaml")
+        outcome = command(herd, "run", "analysis.yaml", "--verbose")
     assert outcome.code == 128 + signal.SIGTERM
     assert iterations(outcome.err) == [0, 1, 2] and "continue with: mmgibbs run analysis.yaml" in outcome.err
     record = outcome.record
@@ -178,7 +178,7 @@ def test_reml_says_each_iteration_and_continues_after_a_signal(herd, monkeypatch
     assert record["warnings"][0] == f"unfinished: {record['unfinished']}"
     assert record["log_likelihood"] == pytest.approx(record["log_likelihoods"][2])
     assert outcome.solutions["mean"].is_finite().all() and outcome.summary["mean"].is_finite().all()
-    again = command(herd, "run", "analysis.yaml", "--resume")
+    again = command(herd, "run", "analysis.yaml", "--resume", "--verbose")
     assert again.code == 0, again.err
     assert "reml at iteration 2" in again.err
     assert iterations(again.err)[0] == 2 and len(iterations(again.err)) <= n

@@ -242,6 +242,29 @@ def test_draws_are_a_tree_that_arviz_takes(model):
         assert tree["posterior"]["h2[yearling_weight]"].dims == ("chain", "draw")
 
 
+@pytest.mark.parametrize("version", ["0.23", "1.0", "installed"])
+def test_draws_for_any_arviz(version, model, monkeypatch):
+    """Versions before 1 take a type of their own, which is made of one Dataset for each group."""
+    arviz = pytest.importorskip("arviz") if version == "installed" else types.SimpleNamespace()
+    if version == "0.23":
+        arviz.InferenceData = dict
+    monkeypatch.setitem(sys.modules, "arviz", arviz)
+    found = model.result_.to_arviz()
+    if version == "installed":
+        assert len(arviz.summary(found, var_names=["h2[yearling_weight]"])) == 1
+    elif version == "0.23":
+        assert found.keys() == {"posterior", "sample_stats"}
+        assert all(isinstance(group, xarray.Dataset) for group in found.values())
+    else:
+        assert isinstance(found, xarray.DataTree)
+
+
+def test_arviz_is_asked_for_where_it_is_absent(model, monkeypatch):
+    monkeypatch.setitem(sys.modules, "arviz", None)
+    with pytest.raises(ConfigError, match="to_arviz: .*pip install arviz"):
+        model.result_.to_arviz()
+
+
 def test_draws_are_read_once_and_large_ones_where_they_are_looked_at(model, monkeypatch):
     """A change of one copy is no change of the next; both ways give the same numbers."""
     first = model.result_.draws

@@ -5,6 +5,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from helpers.small_analysis import command, write_files
 
 from mmgibbs.runs import progress
 from mmgibbs.runs.log import RunLog
@@ -119,3 +120,29 @@ def test_the_time_that_is_left(monkeypatch):
     monkeypatch.setattr(time, "localtime", lambda s: time.gmtime(s + 7200))
     assert format_remaining_time(75).endswith("00:14")
     assert format_remaining_time(75, utc=True) == "01:15 left, done about 22:14 UTC"
+
+
+def test_a_run_is_brief_unless_it_is_verbose(tmp_path):
+    """Thirty lines of a hundred columns on data of three traits; all of it in the log, and by --verbose."""
+    write_files(tmp_path)
+    brief = command(tmp_path, "run", "analysis.yaml")
+    lines = (brief.out + brief.err).splitlines()
+    assert brief.code == 0 and len(lines) <= 30
+    assert all(len(line) <= 100 for line in lines if not line.startswith(("warning", "written", "report")))
+    log = (tmp_path / "run" / "run.log").read_text()
+    notes = brief.record["notes"]
+    assert notes and not any(note in brief.err for note in notes) and all(note in log for note in notes)
+    assert "run.log, or --verbose" in brief.err and all(f"warning: {w}" in brief.err for w in brief.record["warnings"])
+    verbose = command(tmp_path, "run", "analysis.yaml", "--verbose", "--overwrite")
+    assert all(note in verbose.err for note in notes) and "reading: phenotypes" in verbose.err
+    assert "run.log, or --verbose" not in verbose.err
+
+
+def test_what_is_being_done_is_said_after_some_silence(clock):
+    said = io.StringIO()
+    console = Console(stream=said)
+    console.tell("reading: phenotypes")
+    clock[0] += 6
+    console.tell("reading: pedigree")
+    console.tell("reading: fixed effects")
+    assert said.getvalue() == "reading: pedigree\n"

@@ -18,7 +18,7 @@ def run_of(folder, sampler="", text=ANALYSIS):
     for matrix in ("[[6, 8], [8, 90]]", "[[9, 10], [10, 160]]"):  # few records: flat priors leave no posterior
         text = text.replace(f": {matrix}\n", f": {{start: {matrix}, prior: {{df: 5, scale: {matrix}}}}}\n")
     write_files(folder, {"analysis.yaml": replaced(text, "method: blup", f"{SAMPLER}, {sampler}".rstrip(", "))})
-    outcome = command(folder, "run", "analysis.yaml")
+    outcome = command(folder, "run", "analysis.yaml", "--verbose")
     assert outcome.code == 0, outcome.err
     with xarray.open_datatree(folder / "run" / "draws.nc", engine="h5netcdf") as tree:
         return outcome, tree.load()
@@ -76,7 +76,7 @@ def test_runs_too_short_for_errors_of_breeding_values_say_so(tmp_path, samples, 
     sampler = f"chains: 2, burn_in: 5, samples: {samples}, thin: 1"
     held = replaced(ANALYSIS, "variances:", "variances:\n  mode: fixed")
     write_files(tmp_path, {"analysis.yaml": replaced(held, "method: blup", sampler)})
-    outcome = command(tmp_path, "run", "analysis.yaml")
+    outcome = command(tmp_path, "run", "analysis.yaml", "--verbose")
     assert outcome.code == 0, outcome.err
     told = f"MCSE and ESS of breeding values: {2 * samples} kept draws are too few"
     assert (told in outcome.err) == any(told in note for note in outcome.record["notes"]) == short

@@ -103,7 +103,7 @@ def test_a_rank_deficient_design_is_resolved_and_reported(folder):
     assert command(folder, "run", "analysis.yaml", "--quiet").code == 0
     plain = command(folder, "run", "analysis.yaml", "--quiet", "--output", "plain").folder / "plain"
     write_files(folder, altered("analysis.yaml", "sex: {}", "sex: {}\n    district: {column: herd}"))
-    outcome = command(folder, "run", "analysis.yaml", "--overwrite")
+    outcome = command(folder, "run", "analysis.yaml", "--overwrite", "--verbose")
     assert outcome.code == 0, outcome.err
     dropped = outcome.solutions.filter(pl.col("term") == "district")
     assert dropped["mean"].to_list() == dropped["sd"].to_list() == [0.0] * 4

@@ -28,7 +28,7 @@ def folder(tmp_path, monkeypatch):
 
 def test_a_run(folder, capsys):
     assert main(["check", "analysis.yaml"]) == 0
-    assert main(["run", "analysis.yaml"]) == 0
+    assert main(["run", "analysis.yaml", "--verbose"]) == 0
     said = capsys.readouterr().err
     assert "REML: 128 equations, by Monte Carlo with up to 20 samples" in said and "GB beside the equations" in said
     assert "REML: iteration 0, 8 samples, about" in said and "20 samples, about" in said
