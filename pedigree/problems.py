@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -32,6 +33,12 @@ class Problems:
         if question not in self.questions:
             self.questions.append(question)
 
+    def sort_by_file(self) -> None:
+        """Put the problems of a file together, files and the problems of each in the order in which they were found."""
+        files = [_file_of(text) for text in self.texts]
+        place = {file: files.index(file) for file in files}
+        self.texts = [text for _, text in sorted(zip(files, self.texts, strict=True), key=lambda pair: place[pair[0]])]
+
     @contextmanager
     def collect(self, *kinds: type[Exception]) -> Iterator[None]:
         """Add an error of these kinds in place of raising it."""
@@ -54,6 +61,11 @@ class Problems:
         """Raise an error of this kind with all of them, if there are any."""
         if self.texts:
             raise kind(self.describe())
+
+
+def _file_of(text: str) -> str:
+    """'records.csv' of 'records.csv row 3: ...' and of 'records.csv: ...'."""
+    return re.split(r" row \d|:", text, maxsplit=1)[0]
 
 
 def _number_lines(texts: Sequence[str], first: int) -> list[str]:

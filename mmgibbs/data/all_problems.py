@@ -14,6 +14,7 @@ import polars as pl
 
 from mmgibbs.config import Analysis
 from mmgibbs.data.fixed_columns import read_fixed_effects
+from mmgibbs.data.genotypes.file_format import open_genotypes
 from mmgibbs.data.interactions import interactions_of_columns
 from mmgibbs.data.kin import read_kin
 from mmgibbs.data.phenotypes import Phenotypes, cells_as_text, read_phenotypes
@@ -38,12 +39,14 @@ def collect_problems(analysis: Analysis, first: DataError, table: Phenotypes | N
             refuse_rounded_ids(analysis, phenotypes)
         records = _read_traits(analysis, phenotypes, problems)
         _read_effects(analysis, records, problems)
+        _read_genotypes(analysis, problems)
         for question in phenotypes.may_lack_mark.values():
             problems.ask(f"{phenotypes.name}: {question}")
     else:
         _read_pedigree_alone(analysis, problems)
     if not any(_has_text(str(first), text) or _has_text(text, str(first)) for text in problems.texts):
         problems.texts = [str(first), *problems.texts]
+    problems.sort_by_file()
     return DataError(problems.describe())
 
 
@@ -86,6 +89,14 @@ def _read_effects(analysis: Analysis, records: Records, problems: Problems) -> N
             continue
         with problems.collect(DataError, ModelError):
             RandomTerms(analysis, records.phenotypes, records.observed, kin, None).build(name)
+
+
+def _read_genotypes(analysis: Analysis, problems: Problems) -> None:
+    """Read the file of the genotypes; whether its animals are those of other tables is not asked."""
+    section = analysis.data.genotypes
+    if section is not None:
+        with problems.collect(DataError):
+            open_genotypes(section)
 
 
 def _fixed_effects_one_by_one(analysis: Analysis) -> Iterator[Analysis]:

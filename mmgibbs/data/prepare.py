@@ -251,7 +251,7 @@ def _need_columns(analysis: Analysis, phenotypes: Phenotypes) -> None:
     for name, markers in analysis.model.markers.items():
         phenotypes.need(markers.level, f"model.markers.{name}.level")
     for name, effect in analysis.model.fixed.items():
-        phenotypes.need(effect.column, f"model.fixed.{name}" + (".column" if effect.interaction is None else ""))
+        phenotypes.need(effect.column, f"model.fixed.{name}")
         if effect.by is not None:
             phenotypes.need(effect.by, f"model.fixed.{name}" + (".by" if effect.interaction is None else ""))
 

@@ -73,7 +73,7 @@ CORRUPTIONS = [  # row, what replaces what in the phenotype file, what the messa
     (3, "c2,2,M", "c9,2,M", ["animal 'c9' (column 'animal') is not in the pedigree", "data.add_missing_animals: true"]),
     (3, "c2,2,M", ",2,M", ["no known level in column 'animal'"]),
     (3, "c2,2,M", "0,2,M", ["no known level in column 'animal'"]),
-    (0, "herd,sex", "heard,sex", ["no column 'herd' (model.fixed.herd.column)", "nearest: 'heard'"]),
+    (0, "herd,sex", "heard,sex", ["no column 'herd' (model.fixed.herd)", "nearest: 'heard'"]),
     (0, "y,z,w", "y,zz,w", ["there is no column 'z' (traits.z)"]),
     (0, "z,w,x", "z,weight,x", ["there is no column 'w' (data.weights)"]),
     (0, "animal,herd", "animel,herd", ["no column 'animal' (model.random.genetic.effects.direct.level)", "'animel'"]),

@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 from helpers.analyses import analysis, effect, fixed, random
 
+from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.data.number_format import find_lost_marks, parse_column
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import DataError
@@ -87,8 +88,10 @@ def test_records_without_the_trait_need_no_level(tmp_path):
 
 
 def test_everything_that_is_wrong_is_said_at_once(tmp_path):
-    """A typing error in a trait, another in a covariate, a level that lacks, two faults of the pedigree, strangers."""
-    records, pedigree = tmp_path / "records.csv", tmp_path / "pedigree.csv"
+    """A typing error in a trait, another in a covariate, a level that lacks, two faults of the pedigree, strangers, a
+    genotype that is none: file by file."""
+    records, pedigree, genotypes = (tmp_path / name for name in ("records.csv", "pedigree.csv", "genotypes.csv"))
+    genotypes.write_text("id,s1,s2\na1,0,2\na2,1,x\n")
     rows = [["id", "sex", "age", "w"], *([f"a{i}", "mf"[i % 2], f"{i}.5", f"{100 + i}.5"] for i in range(30))]
     rows[3][3], rows[5][2], rows[7][1], rows[9][0], rows[11][0] = "1O2.5", "4..5", "", "stranger", "2.76E+11"
     records.write_text("\n".join(",".join(row) for row in rows) + "\n")
@@ -98,12 +101,14 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path):
         records, ["w"],
         {"sex": fixed("sex", traits=["w"]), "age": fixed("age", "covariate", traits=["w"])},
         {"genetic": random("pedigree", genetic=effect("id", traits=["w"]))},
-        pedigree=pedigree,
+        pedigree=pedigree, genotypes=Genotypes(file=genotypes),
     )  # fmt: skip
     with pytest.raises(DataError) as raised:
         prepare(model)
     said = str(raised.value)
-    assert said.startswith("found 7 things that must be changed:\n")
+    assert said.startswith("found 8 things that must be changed:\n")
+    files = [line.split()[1] for line in said.splitlines() if line[0].isdigit()]
+    assert files == ["records.csv"] * 5 + ["pedigree.csv"] * 2 + ["genotypes.csv"]
     for part in (
         "records.csv row 12: found '2.76E+11' in column 'id'",
         "records.csv row 4: found '1O2.5' in column 'w' (traits.w)",

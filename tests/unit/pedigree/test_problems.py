@@ -35,3 +35,12 @@ def test_rows_are_listed_and_the_rest_is_counted():
     assert lines[:2] == ["t.csv row 2: found 2; needed less", "  row 3: found 3"]
     assert len(lines) == MAX_ROWS_LISTED + 1
     assert lines[-1] == f"  ... and {100 - MAX_ROWS_LISTED} more rows, the last of them row 101"
+
+
+def test_problems_of_a_file_stand_together():
+    problems = Problems()
+    for text in ("a.csv row 3: x", "b.csv: y", "c d.csv row 2: z", "a.csv: w", "b.csv row 9: v"):
+        problems.add(text)
+    problems.sort_by_file()
+    assert [text[:1] for text in problems.texts] == ["a", "a", "b", "b", "c"]
+    assert problems.texts[1] == "a.csv: w" and problems.texts[3] == "b.csv row 9: v"
