@@ -38,6 +38,7 @@ from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import ConfigError, DataError, option_name
 from mmgibbs.machine.output_places import OutputKind, check_output_folder, list_paths, list_run_inputs
 from mmgibbs.machine.signals import StopSignals
+from mmgibbs.machine.speed import describe_duration, estimate_seconds
 from mmgibbs.options import NumberRange
 from mmgibbs.results.csv_files import is_escaped
 from mmgibbs.results.folder import is_csv_wanted
@@ -192,6 +193,10 @@ def gwas(
     seconds = n_models * projection.cost(-(-file.n_snps // n_models))
     is_exact = seconds <= exact_limit or file.n_snps <= CALIBRATION_SNPS
     console.say(_describe_plan(file, animals, seconds, is_exact, exact_limit))
+    if left_out is not None:
+        m, p = len(animals.places), len(left_out.chromosome)
+        more = estimate_seconds(n_models * (2.0 * m**2 * p + 6.0 * m**3))
+        console.say(f"{option_name('loco')}: {n_models} relationships of {m:,} animals more{describe_duration(more)}")
 
     def make_projection(chromosome: str) -> Projection:
         if chromosome == EVERY or left_out is None:

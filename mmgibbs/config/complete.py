@@ -20,7 +20,8 @@ from mmgibbs.config.rules import BETWEEN_SECTIONS, broken
 from mmgibbs.config.sampling import MARKER_DRAWS
 from mmgibbs.config.tables import Data
 from mmgibbs.config.text import show
-from mmgibbs.config.types_of_traits import check_types, with_default_priors
+from mmgibbs.config.traits import Trait
+from mmgibbs.config.types_of_traits import check_types, is_vague, with_default_priors
 from mmgibbs.errors import nearest
 from mmgibbs.models.labels import find_name_clash
 
@@ -40,7 +41,7 @@ def complete(
     data = with_absolute_paths(analysis.data, folder)
     model = with_default_priors(analysis, complete_model(analysis, folder, problems))
     check_types(analysis, problems)
-    _check_references(model, [trait.name for trait in analysis.traits], problems)
+    _check_references(model, analysis.traits, problems)
     _check_pedigree(data, model, problems)
     sampler = analysis.sampler
     if sampler.tolerance is None and (sampler.method != "gibbs" or sampler.has_solver):
@@ -53,6 +54,8 @@ def complete(
     _check_saved_levels(analysis, model, problems)
     _check_means(analysis, model, problems)
     _check_snp_effects(analysis, model, problems)
+    if analysis.output.fitted and model.markers:
+        problems.add(("output", "fitted"), "cannot be combined with model.markers; needed false")
     names = [trait.name for trait in analysis.traits]
     decisions = complete_decisions(analysis.decisions, model, names, sampler.method, problems)
     check_on_records(decisions, {trait.name: trait.type for trait in analysis.traits}, problems)
@@ -73,17 +76,17 @@ def complete(
     return analysis.model_copy(update=parts | {"name": name, "path": path})
 
 
-def _check_references(model: Model, traits: Sequence[str], problems: Problems) -> None:
-    """A reference level needs a flat prior, and something beside it that contains the mean of each trait."""
+def _check_references(model: Model, traits: Sequence[Trait], problems: Problems) -> None:
+    """A reference level needs a flat or vague prior, and something beside it that contains the mean of each trait."""
     classes = {name: effect for name, effect in model.fixed.items() if effect.kind == "class"}
     for name, effect in classes.items():
-        if effect.reference is not None and not any(effect.is_flat(trait) for trait in effect.traits):
+        if effect.reference is not None and not any(effect.is_flat(t.name) or is_vague(effect, t) for t in traits):
             problems.add(
                 ("model", "fixed", name, "reference"),
-                "found with a normal prior, under which no level is set to 0 (traits in categories have one by "
-                "default); needed prior: flat, or no reference",
+                "found with a normal prior of its own, under which no level is set to 0; needed prior: flat, or no "
+                "reference",
             )
-    for trait in traits if model.intercept is False else ():
+    for trait in [t.name for t in traits] if model.intercept is False else ():
         flat = [effect for effect in classes.values() if effect.is_flat(trait)]
         if flat and all(effect.reference is not None for effect in flat):
             problems.add(

@@ -315,6 +315,9 @@ class Output(Section):
     """Write snp_effects.parquet: effects of SNPs from the breeding values of terms with relationship: genomic or
     single_step, with standard deviations and p values."""
 
+    fitted: Boolean = False
+    """Write fitted.csv: observed and fitted value and residual of each observation."""
+
     csv: Choice[Literal["auto", "always", "never"]] = "auto"
     """auto: solutions.csv and decisions.csv up to a million rows; always: whatever their size; never: parquet alone."""
 

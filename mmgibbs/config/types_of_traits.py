@@ -12,6 +12,7 @@ from mmgibbs.config.fields import plain
 from mmgibbs.config.messages import Problems
 from mmgibbs.config.priors import list_short_forms, read_prior
 from mmgibbs.config.text import spelled
+from mmgibbs.config.traits import Trait
 from mmgibbs.config.variances import ResidualVariance, Variance
 from mmgibbs.errors import describe_unknown_trait
 from mmgibbs.models.families import FAMILIES, NORMAL
@@ -85,6 +86,12 @@ def _check_probabilities(analysis: Analysis, problems: Problems) -> None:
                 f"found {name}, whose type is {types[name]}; needed a {TYPES_ON_RECORDS} trait"
                 + (f": {', '.join(suited)}" if suited else ""),
             )
+
+
+def is_vague(effect: Fixed, trait: Trait) -> bool:
+    """Check whether an effect on a trait with R = 1 has the default prior, under which differences are reported."""
+    of_trait = trait.has_unit_residual and trait.name in effect.traits
+    return of_trait and effect.trait_prior(trait.name) == PRIOR_VARIANCE
 
 
 def with_default_priors(analysis: Analysis, model: Model) -> Model:

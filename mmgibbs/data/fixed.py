@@ -40,6 +40,7 @@ class ClassEffect:
     ids: Sequence[str]  # (q,) labels, for notes
     prior_variances: tuple[float | None, ...] = ()  # of each trait, None: flat; (): flat for all
     reference: int | None = None  # level that the user names; None: the first in natural order
+    vague: tuple[int, ...] = ()  # traits on which the effect has a prior that leaves differences alone to report
 
     @cached_property
     def _natural_order(self) -> np.ndarray:
@@ -172,9 +173,19 @@ def resolve(
         shift
         for t, (carrier, mean) in enumerate(zip(carriers, with_means, strict=True))
         if carrier is not None and mean is not None and carrier != mean
-        for shift in _base_shifts(effects, ranks[t], t, carrier, mean)
+        for shift in _base_shifts(effects, ranks[t].class_records[carrier], ranks[t], t, carrier, mean)
     ]
-    levels = Dropped(effects, flat, ranks, carriers, with_means, trait_names, groups, group_names)
+    vague: dict[tuple[int, int], int] = {}
+    for i, effect in enumerate(effects):
+        if not isinstance(effect, ClassEffect):
+            continue
+        for t in effect.vague:
+            mean = with_means[t]
+            records = np.bincount(effect.level[observed[:, t] & (effect.level >= 0)], minlength=len(effect.ids)) > 0
+            if mean is not None and records.any():
+                vague[i, t] = effect.choose_reference(records)
+                base += _base_shifts(effects, records, ranks[t], t, i, mean)
+    levels = Dropped(effects, flat, ranks, carriers, with_means, trait_names, groups, group_names, vague)
     notes = [*levels.notes(), *_notes(effects, parts, ranks, trait_names)]
     return FixedDesign(
         tuple(terms), tuple(rescale), tuple(shifts), offsets, active, tuple(notes), tuple(levels.warnings()),
@@ -392,12 +403,15 @@ def _effect_of_the_mean(effects: Effects, flat: Sequence[int], rank: _TraitRank,
     return None
 
 
-def _base_shifts(effects: Effects, rank: _TraitRank, t: int, carrier: int, mean: int) -> list[CentringShift]:
+def _base_shifts(
+    effects: Effects, of_carrier: np.ndarray, rank: _TraitRank, t: int, carrier: int, mean: int
+) -> list[CentringShift]:
     """The reference level r of the carrier moves into the effect with the mean: m_l += c_r, c_l -= c_r, c_r = 0.
 
     Every record has a level of both, so that it is the same fit. c_r is subtracted from itself last, by itself.
+    of_carrier: (q,) bool, the levels of the carrier with records of trait t.
     """
-    of_carrier, of_mean = (rank.class_records[i] for i in (carrier, mean))
+    of_mean = rank.class_records[mean]
     r = _class(effects, carrier).choose_reference(of_carrier)
     is_reference = np.arange(len(of_carrier)) == r
     components = tuple(effects[i].traits.index(t) for i in (mean, carrier))
@@ -472,6 +486,7 @@ class Dropped:
     trait_names: Sequence[str]
     groups: Sequence[GroupColumns]
     group_names: Sequence[str]
+    vague: Mapping[tuple[int, int], int]  # (effect, trait) -> reference level, where a prior has kept its equation
 
     def _set_to_0(self, i: int, t: int) -> tuple[int | None, list[int]]:
         """(reference level, aliased levels) of class effect i on trait t."""
@@ -493,6 +508,8 @@ class Dropped:
         for t, i in ((t, i) for t, rank in enumerate(self.ranks) for i in rank.class_columns):
             if (level := self._set_to_0(i, t)[0]) is not None:
                 fixed.setdefault(self.effects[i].name, {})[self.trait_names[t]] = self.effects[i].ids[level]
+        for (i, t), level in self.vague.items():
+            fixed.setdefault(self.effects[i].name, {})[self.trait_names[t]] = _class(self.effects, i).ids[level]
         for n, group in enumerate(self.groups):
             if not self.ranks[group.trait].group_columns[n][group.reference]:
                 label = self.trait_names[group.trait] if group.label == "" else group.label

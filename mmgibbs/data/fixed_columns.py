@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config import Analysis
+from mmgibbs.config.types_of_traits import is_vague
 from mmgibbs.data.covariates import Basis
 from mmgibbs.data.fixed import INTERCEPT, ClassEffect, CovariateEffect, Effects
 from mmgibbs.data.levels import code_levels, natural_order
@@ -51,7 +52,8 @@ def read_fixed_effects(
             if fixed.reference is not None:
                 path = f"model.fixed.{name}.reference"
                 reference = find_stated_level(fixed.reference, ids, path, "the levels are")
-            effects.append(ClassEffect(name, fixed.column, traits, level, ids.to_list(), priors, reference))
+            vague = tuple(t for t in traits if is_vague(fixed, analysis.traits[t]))
+            effects.append(ClassEffect(name, fixed.column, traits, level, ids.to_list(), priors, reference, vague))
             labels.append(LevelLabels(ids, np.arange(len(ids))))
             continue
         path = f"model.fixed.{name}"

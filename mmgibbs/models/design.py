@@ -127,9 +127,24 @@ class Design:
             self._shift(out, s)
         return out
 
-    def _shift(self, theta: list[np.ndarray], s: CentringShift) -> None:
+    def to_model_scale(self, theta: list[np.ndarray]) -> list[np.ndarray]:
+        """Solutions on the scale of this design from those on the user's scale: W theta + offsets is the same.
+
+        `base` is not undone, as it changes no fitted value.
+        """
+        out = [t.astype(np.float64) for t in theta]
+        for term, component, value in self.offsets:
+            out[term][:, component] -= _fill_active(self.terms[term], component, value)
+        for s in reversed(self.shifts):
+            self._shift(out, s, -1.0)
+        for r in reversed(self.rescale):
+            columns = list(r.components)
+            out[r.term][:, columns] = np.linalg.solve(r.matrix, out[r.term][:, columns].T).T
+        return out
+
+    def _shift(self, theta: list[np.ndarray], s: CentringShift, sign: float = 1.0) -> None:
         source = theta[s.source][:, list(s.source_components)]
-        shift = np.einsum("lj,lj->l", s.means, source)[s.source_level]
+        shift = sign * np.einsum("lj,lj->l", s.means, source)[s.source_level]
         if s.moved is None:
             theta[s.target][:, s.component] -= _fill_active(self.terms[s.target], s.component, shift)
         else:

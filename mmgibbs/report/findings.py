@@ -24,9 +24,12 @@ FEW = 0.05  # share of breeding values that may have a smaller effective sample 
 
 @dataclass(frozen=True)
 class Finding:
+    """A thing to know of a run. grade: `stop` where results should not be used, `care` where they are rough."""
+
     title: str
     fact: str
     advice: str = ""
+    grade: str = "care"
 
     @property
     def text(self) -> str:
@@ -111,6 +114,7 @@ def chain_findings(summary: pl.DataFrame, record: Mapping) -> list[Finding]:
                 f"R-hat is above {RHAT} for {apart.height:,} {of_all}; the worst is {worst['parameter']} with "
                 f"{worst['rhat']:.3f}.",
                 "Do not use the means and intervals of these yet: run longer (sampler.samples, sampler.burn_in).",
+                "stop",
             )
         )
     smallest = pl.min_horizontal("ess_bulk", "ess_tail")

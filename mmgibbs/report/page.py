@@ -55,6 +55,7 @@ from mmgibbs.results.tables import was_drawn
 
 PARAMETERS = 12  # with figures, besides the heritabilities: those that mix worst
 COEFFICIENTS, INCIDENCES = "Coefficients", "Incidences"  # captions: of a regression, of categories
+SHARES = "Heritabilities and shares of the phenotypic variance"
 SHORT = 0.05  # seconds
 WORKING = ("run.log", "checkpoint")  # in the run folder besides the results: its log, and the state of its chains
 ROWS = 400  # of one table of parameters (a regression may have many thousands)
@@ -95,7 +96,8 @@ def page(run: Finished, top: int = 20, figures: plots.Figures | None = None) -> 
         "regression": run.record.get("described"),
         "facts": facts(run.record),
         "counted": run.record.get("variances_counted", {}),
-        "parameters": make_parameter_tables(run.summary),
+        "results": (results := first_results(tables := make_parameter_tables(run.summary))),
+        "parameters": [table for table in tables if table not in results],
         "correlations": [*factor_tables(run.summary), *correlation_tables(run.summary)],
         "curves": curves_of_variance(run, figures),
         "estimated": run.summary["hpd_low"].count() > 0,
@@ -376,13 +378,13 @@ def _seconds(s: float) -> str:
 
 def make_parameter_tables(summary: pl.DataFrame) -> list[Table]:
     """Make tables of shares of the phenotypic variance, of correlations, of (co)variances by term, and of the rest."""
-    groups: dict[str, list[dict]] = {"Heritabilities and shares of the phenotypic variance": [], "Correlations": []}
+    groups: dict[str, list[dict]] = {SHARES: [], "Correlations": []}
     for row in bound_as_0(summary).iter_rows(named=True):
         kind = str(row["parameter"]).partition("[")[0]
         if is_of_factors(row["parameter"]):
             continue
         if kind in ("h2", "ratio", "h2_observed"):
-            caption = "Heritabilities and shares of the phenotypic variance"
+            caption = SHARES
         elif kind == "incidence":
             caption = INCIDENCES
         elif kind.endswith(".corr"):
@@ -396,6 +398,11 @@ def make_parameter_tables(summary: pl.DataFrame) -> list[Table]:
     return [_parameter_table(caption, rows, drawn) for caption, rows in groups.items() if rows]
 
 
+def first_results(tables: Sequence[Table]) -> list[Table]:
+    """Choose what a reader looks for first: heritabilities, shares and incidences; else the first table."""
+    return [table for table in tables if table.caption in (SHARES, INCIDENCES)] or list(tables[:1])
+
+
 def _parameter_table(caption: str, rows: list[dict], drawn: bool) -> Table:
     """drawn: moments of draws; else estimates with their standard errors."""
     total = len(rows)
@@ -404,7 +411,7 @@ def _parameter_table(caption: str, rows: list[dict], drawn: bool) -> Table:
     in_units_of = "posterior standard deviations" if drawn else "standard errors"
     note = f"{ROWS} of {total:,}, those furthest from 0 in {in_units_of}; summary.csv has all of them."
     notes = [note] if total > ROWS else []
-    share, correlation = caption.startswith("Herit") or caption == INCIDENCES, caption == "Correlations"
+    share, correlation = caption in (SHARES, INCIDENCES), caption == "Correlations"
     fraction = share or correlation
     scale = (0.0, 1.0) if share else (-1.0, 1.0) if correlation else None
     places = [3 if drawn and fraction else count_decimals(r["mean"], r["sd"]) for r in rows]

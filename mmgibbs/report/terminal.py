@@ -17,12 +17,13 @@ MOST_OF_ERRORS = 8  # decimals; smaller numbers are shown in powers of ten
 ESTIMATED = {"mean": "estimate", "sd": "standard error"}  # what these columns hold where nothing was drawn
 SHOWN = ("parameter", "mean", "sd", "mcse", "ess_bulk", "rhat", "hpd_low", "hpd_high")
 MOST_ROWS = 16  # of the table at the end of a run
-WANTED = r"\.var\[|^(h2|ratio|total_h2|h2_observed|incidence|rho)\b"  # variances, and ratios of them
+VARIANCES = r"\.var\[|^(h2|ratio|total_h2|h2_observed|incidence|rho)\b"  # and ratios of them
 
 
 def most_wanted(summary: pl.DataFrame) -> pl.DataFrame:
-    """Variances and their ratios; of too many, heritabilities; at most MOST_ROWS, those that differ most from 0."""
-    found = (summary.filter(pl.col("parameter").str.contains(pattern)) for pattern in (WANTED, r"^h2\["))
+    """Choose what fits into MOST_ROWS: all rows, variances and ratios, heritabilities; else those furthest from 0."""
+    patterns = ("", VARIANCES, r"^h2\[")
+    found = (summary.filter(pl.col("parameter").str.contains(pattern)) for pattern in patterns)
     wanted = next((rows for rows in found if 0 < rows.height <= MOST_ROWS), summary)
     ratio = (pl.col("mean").abs() / pl.col("sd")).fill_null(0).fill_nan(0)
     return wanted.with_row_index("row").sort(ratio, descending=True).head(MOST_ROWS).sort("row").drop("row")
@@ -101,7 +102,7 @@ def table_as_text(
         tbl_rows=-1,
         tbl_cols=-1,
         tbl_hide_dataframe_shape=True,
-        tbl_formatting="UTF8_FULL_CONDENSED" if lines else "NOTHING",
+        tbl_formatting="UTF8_FULL_CONDENSED" if lines else "UTF8_NO_BORDERS",
         tbl_hide_column_data_types=True,
         tbl_width_chars=200,
         fmt_str_lengths=120,

@@ -185,6 +185,13 @@ _MEANS = {
     "is at its upper bound and decides a variance",
     "reason": "why the mean is blank: the records do not determine it",
 }
+_FITTED = {
+    "row": "row of the record in the file",
+    "trait": "name of the trait",
+    "observed": "the record; empty for traits that are not normal",
+    "fitted": "sum of all effects of the record, a liability if the trait is not normal; of draws the posterior mean",
+    "residual": "observed less fitted",
+}
 _DRAWS = {
     "chain": "number of the chain, from 1",
     "draw": "number of the kept draw within its chain, from 1",
@@ -275,6 +282,7 @@ OUTPUTS = {
     "genotyped.parquet": Output("a genotyped animal, if relationships are from genotypes", _GENOTYPED),
     "relationship_sample.parquet": Output("a pair among some of the genotyped animals", _RELATIONSHIP_SAMPLE),
     "means.csv": Output("a level of an effect in `output.means`, for each trait", _MEANS),
+    "fitted.csv": Output("an observation of a trait (`output.fitted`)", _FITTED),
     "factor_scores.csv": Output("a level of a random effect with factors over traits", _FACTOR_SCORES),
     "field.csv": Output("a plot of a field trial, also one without a record, for each trait", _FIELD),
     "variogram.csv": Output("a displacement of plots of a field trial, for each trait", _VARIOGRAM),

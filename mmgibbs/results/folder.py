@@ -21,6 +21,7 @@ from mmgibbs.results.output_folder import Content, write_file, write_record
 CSV_ROWS = 1_000_000  # larger solutions are written as csv only on request
 TABLES = (  # written as parquet and csv
     "summary", "solutions", "means", "factor_scores", "field", "variogram", "smooths", "predicted_classes", "curves",
+    "fitted",
     "decisions", "response",
 )  # fmt: skip
 CONTENTS = frozenset(f"{name}{ending}" for name in TABLES for ending in (".parquet", ".csv")) | {

@@ -22,6 +22,7 @@ FREE = (
     "output.directory",
     "output.csv",
     "output.escape_formulas",
+    "output.fitted",
     "output.snp_effects",
     "sampler.checkpoint_every",
     "sampler.threads",

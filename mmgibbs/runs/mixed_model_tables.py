@@ -49,6 +49,7 @@ from mmgibbs.results.tables import (
     summary_frame,
 )
 from mmgibbs.runs.estimates import PosteriorEstimates
+from mmgibbs.runs.fitted import fitted_frame
 from mmgibbs.runs.means import means_tables
 from mmgibbs.runs.problem import Tables
 from mmgibbs.runs.reml import estimates_table
@@ -91,6 +92,7 @@ class MixedModelTables:
             "field": field,
             "variogram": None if field is None else variogram_frame(field),
             "factor_scores": scores_frame(summary, solutions),
+            "fitted": fitted_frame(self.prepared, estimates.moments.mean) if self.analysis.output.fitted else None,
             "smooths": smooths_frame(self.prepared, self.assembled.model.means, estimates.means),
         }
         small_tables = {

@@ -27,7 +27,8 @@ program_of_environment <- function(folder, name) {
   if (.Platform$OS.type == "windows") file.path(folder, "Scripts", paste0(name, ".exe")) else file.path(folder, "bin", name)
 }
 
-install_mmgibbs <- function(package = "mmgibbs[formula]", python = NULL, folder = environment_folder()) {
+# package: the folder of the sources, a wheel, or what pip finds by its name.
+install_mmgibbs <- function(package = "mmgibbs", python = NULL, folder = environment_folder()) {
   if (is.null(python)) {
     known <- Sys.which(c("python3", "python"))
     known <- known[nzchar(known)]
@@ -39,12 +40,19 @@ install_mmgibbs <- function(package = "mmgibbs[formula]", python = NULL, folder 
   version <- suppressWarnings(system2(python, c("-c", question), stdout = TRUE, stderr = FALSE))
   if (!identical(version, "True")) refuse("'", python, "': expected Python 3.11 or later; give its path as python = \"PATH\"")
   dir.create(dirname(folder), recursive = TRUE, showWarnings = FALSE)
+  is_file <- file.exists(package)
+  if (is_file) package <- normalizePath(package)
+  if (!grepl("]", package, fixed = TRUE)) package <- paste0(package, "[formula]")
   steps <- list(
     c(python, "-m", "venv", folder),
     c(program_of_environment(folder, "python"), "-m", "pip", "install", "--upgrade", package)
   )
   for (step in steps) {
-    if (system2(step[[1]], shQuote(step[-1])) != 0) refuse("could not install mmgibbs: ", paste(step, collapse = " "), " failed")
+    output <- start(step[[1]], step[-1], progress = interactive())
+    if (output$status != 0) {
+      advice <- if (!is_file) "\nto install from the sources or a wheel, write install_mmgibbs(\"PATH\")"
+      refuse("could not install mmgibbs: ", paste(step, collapse = " "), " failed\n", paste(tail(output$lines, 5), collapse = "\n"), advice)
+    }
   }
   command <- program_of_environment(folder, "mmgibbs")
   message("installed: ", command)

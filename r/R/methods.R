@@ -86,3 +86,39 @@ logLik.mmgibbs <- function(object, ...) {
   if (is.null(value)) refuse("logLik: expected a fit by REML (reml = TRUE), got one by method ", method_name(object))
   structure(value, df = object$info$estimated_elements, nobs = object$info$degrees_of_freedom, class = "logLik")
 }
+
+# Fitted values and residuals in the order of the records: a vector of one trait, else a data frame.
+fitted.mmgibbs <- function(object, ...) column_of_records(object, "fitted")
+
+residuals.mmgibbs <- function(object, ...) column_of_records(object, "residual")
+
+column_of_records <- function(fit, column) {
+  if (!file.exists(file.path(fit$directory, "fitted.csv"))) {
+    refuse(column, ": '", fit$directory, "' has no fitted.csv; run it with settings = list(output.fitted = TRUE)")
+  }
+  rows <- read_table(file.path(fit$directory, "fitted.csv"))
+  if (length(unique(rows$trait)) > 1) return(rows[c("row", "trait", column)])
+  setNames(rows[[column]], rows$row)
+}
+
+# Intervals of fixed effects: mean and standard error, or standard deviation of the draws, of a normal distribution.
+confint.mmgibbs <- function(object, parm, level = 0.95, ...) {
+  estimates <- coef(object)
+  rows <- solutions(object)
+  sd <- rows$sd[!rows$term %in% random_terms(object)]
+  tails <- c((1 - level) / 2, 1 - (1 - level) / 2)
+  limits <- cbind(estimates + qnorm(tails[[1]]) * sd, estimates + qnorm(tails[[2]]) * sd)
+  dimnames(limits) <- list(names(estimates), paste(format(100 * tails, trim = TRUE, digits = 3), "%"))
+  if (missing(parm)) limits else limits[parm, , drop = FALSE]
+}
+
+# The variances as a table of LaTeX (booktabs).
+toLatex.mmgibbs <- function(object, digits = 4, ...) {
+  table <- format_table(variances(object), digits)
+  cells <- lapply(table, function(column) gsub("([_%&#$])", "\\\\\\1", column))
+  rows <- paste(do.call(paste, c(cells, list(sep = " & "))), "\\\\")
+  head <- paste(paste(gsub("_", " ", names(table), fixed = TRUE), collapse = " & "), "\\\\")
+  align <- paste0("l", strrep("r", ncol(table) - 1))
+  lines <- c(paste0("\\begin{tabular}{", align, "}"), "\\toprule", head, "\\midrule", rows, "\\bottomrule", "\\end{tabular}")
+  structure(lines, class = "Latex")
+}

@@ -34,6 +34,8 @@ mm <- function(formula, data, pedigree = NULL, genotypes = NULL, family = "norma
     engine = engine, device = device
   )
   sampler <- sampler[!vapply(sampler, is.null, logical(1))]
+  has_snp_effects <- any(grepl("^ *markers:", readLines(analysis, encoding = "UTF-8")))
+  if (!"output.fitted" %in% names(settings) && !has_snp_effects) settings <- c(settings, list(output.fitted = TRUE))
   set <- c(list(sampler = sampler), if (!is.null(variances)) list(variances = variances), settings)
   fit <- run_analysis(
     analysis, set, directory = folder, overwrite = overwrite, report = report, progress = progress, notes = notes

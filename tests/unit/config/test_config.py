@@ -65,7 +65,7 @@ sampler: {method: gibbs, chains: 4, burn_in: 2000, samples: 10000, thin: 10, see
   checkpoint_every: 10m, stop: null, tolerance: null, preconditioner: auto, pev_limit: null, pev_samples: null,
   reml_samples: 100, max_iterations: 100}
 output: {directory: DIRECTORY, save_levels: [], probabilities: [], moments: [], means: [], save_marker_draws: null,
-  snp_effects: false, csv: auto, escape_formulas: false}
+  snp_effects: false, fitted: false, csv: auto, escape_formulas: false}
 """
 
 

@@ -6,6 +6,8 @@ import pytest
 from helpers.analyses import analysis, effect, fixed, random
 from reference import dense
 
+import mmgibbs
+from mmgibbs.data import fixed_columns
 from mmgibbs.data.prepare import prepare
 from mmgibbs.engines.direct.standard_errors import posterior_sd
 from mmgibbs.errors import ConfigError, DataError
@@ -249,3 +251,34 @@ def test_groups_by_age():
     # without births: two generations after animal 0, one after animal 3
     assert groups_by_age(sire, dam, None, [1, 0, 2]).tolist() == [0, 1, 2]
     assert groups_by_age(sire, dam, np.full(5, np.nan), [2, 1, 0]).tolist() == [0, 2, 1]
+
+
+def test_classes_of_a_binary_trait_are_differences_from_a_reference(tmp_path, monkeypatch):
+    """The intercept contains the reference level, draw by draw; another variance leaves deviations."""
+    rng = np.random.default_rng(1)
+    n = 120
+    frame = pl.DataFrame({"sex": rng.choice(["male", "female"], n), "pen": rng.choice(["p1", "p2", "p10"], n)})
+    frame = frame.with_columns(
+        sire=pl.Series(rng.choice(list("abcdef"), n)), ill=pl.Series(rng.choice(["no", "yes"], n))
+    )
+    source = {
+        "data": {"phenotypes": frame},
+        "traits": {"ill": {"type": "binary", "positive": "yes"}},
+        "model": {"fixed": {"sex": {"reference": "male"}, "pen": {}}, "random": {"sire": {}}},
+        "sampler": {"burn_in": 10, "samples": 200, "thin": 1, "chains": 1},
+    }
+    monkeypatch.chdir(tmp_path)
+    found = mmgibbs.run(source, directory="found", progress=False)
+    monkeypatch.setattr(fixed_columns, "is_vague", lambda *_: False)
+    plain = mmgibbs.run(source, directory="plain", progress=False)
+    assert found.info["reference_levels"]["fixed"] == {"sex": {"ill": "male"}, "pen": {"ill": "p1"}}
+    assert plain.info["reference_levels"]["fixed"] == {}
+    values, expected = (
+        dict(zip(result.solutions["level"], result.solutions["mean"], strict=True)) for result in (found, plain)
+    )
+    assert values["male"] == values["p1"] == 0.0
+    assert values["1"] == pytest.approx(expected["1"] + expected["male"] + expected["p1"])
+    assert values["female"] == pytest.approx(expected["female"] - expected["male"])
+    assert values["p10"] == pytest.approx(expected["p10"] - expected["p1"])
+    sd = dict(zip(found.solutions["level"], found.solutions["sd"], strict=True))
+    assert sd["male"] == 0.0 and sd["female"] < 1.0

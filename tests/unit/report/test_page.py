@@ -119,14 +119,16 @@ def test_a_run_without_warnings_says_so(page):
     assert 'id="snps"' not in page.text and "#snps" not in page.text and "Correlations: " not in page.text
 
 
-def test_warnings_come_first_and_are_named(tmp_path):
+def test_results_come_first_with_what_forbids_their_use(tmp_path):
     improper = "variances.litter: the posterior may be improper: 2 levels"
     run = write_run(tmp_path / "run", mixed=False, trend=False, warnings=[improper])
     page = Page(write_report(run))
-    assert page.headings[:3] == ["Warnings", "Chains have not mixed", "Few effective draws"]
+    assert page.headings[:2] == ["Results", "Chains have not mixed"]
+    assert page.headings.index("Few effective draws") == page.headings.index("Warnings") + 1
     assert "1 of 4 parameters; the worst is genetic.var[<wbr>direct:<wbr>weaning]" in page.text
     assert "the posterior may be improper: 2 levels" in page.text and "No warnings" not in page.headings
-    assert page.text.index('id="warnings"') < page.text.index('id="run"') < page.text.index('id="variances"')
+    places = [page.text.index(f'id="{name}"') for name in ("results", "warnings", "run", "variances")]
+    assert places == sorted(places)
     told = {p["title"]: p["desc"] for p in page.plots}
     assert "the chains have not mixed" in told["Trace of genetic.var[direct:weaning]"]
     assert "chain 3 departs most" in told["Ranks by chain of genetic.var[direct:weaning]"]
@@ -283,7 +285,7 @@ def test_a_regression_has_coefficients_and_no_terms(tmp_path):
     low, *_, high = (f"{m:.1f}".replace("-", "\u2212") for m in sorted(beta[..., 0].mean(axis=1)))
     told = next(p["desc"] for p in page.plots if p["title"] == "Trace of beta[snp_0]")
     assert told.startswith(f"3 chains of 50 kept draws; their means run from {low} to {high}, ")
-    assert [t["caption"] for t in page.tables] == ["Coefficients"] and "Parameters" in page.headings
+    assert [t["caption"] for t in page.tables] == ["Coefficients"] and "Results" in page.headings
     assert "horseshoe_probit of ill (regularised False)" in page.text
     for line in (
         "<p>Probit regression of ill.</p>",
