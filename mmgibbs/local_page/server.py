@@ -100,12 +100,14 @@ class LocalPage:
             response = self._answer(request)
         except HTTPException as error:
             response = Response(f"{error.code} {error.name}\n{error.description}\n", error.code, mimetype="text/plain")
-        response.headers.extend({k: v for k, v in (HEADERS | OF_FILE).items() if k not in response.headers})
+        for name, value in OF_FILE.items():
+            response.headers.setdefault(name, value)
+        response.headers.update(HEADERS)
         return response(environ, start_response)
 
     def _answer(self, request: PageRequest) -> Response:
-        self._refuse_strangers(request)
         token, _, path = request.path.removeprefix("/").partition("/")
+        self._refuse_strangers(request, _is_same(token, self._token_of_files))
         if _is_same(token, self._used_once):
             self._used_once = secrets.token_urlsafe()
             return redirect(self.address, 303)
@@ -120,14 +122,17 @@ class LocalPage:
             raise MethodNotAllowed()
         return known[path](request)
 
-    def _refuse_strangers(self, request: PageRequest) -> None:
+    def _refuse_strangers(self, request: PageRequest, is_file: bool) -> None:
+        """Forbidden for a request that does not come from a page of this server."""
         hosts = {f"{name}:{self.port}" for name in (HOST, "localhost")}
         if request.environ.get("HTTP_HOST") not in hosts:
             raise Forbidden("Expected a request for this machine by its name.")
         origin = request.headers.get("Origin")
         if origin is not None and origin not in {f"http://{host}" for host in hosts}:
             raise Forbidden("Expected a request of this page, got one of another page.")
-        if request.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"):
+        # The page of a run that works, which is of another origin, loads itself again.
+        is_reload = is_file and request.headers.get("Sec-Fetch-Dest") == "document"
+        if request.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none") and not is_reload:
             raise Forbidden("Expected a request of this page, got one of another page.")
 
     # ------------------------------------------------------------------------------------------- what is shown
@@ -158,7 +163,7 @@ class LocalPage:
             "chains": chains,
             "left": left,
             "percent": 100 * sum(chain.sweep for chain in chains) // total if total else None,
-            "warnings": [line for line in lines if line.startswith("warning: ")] if runs else [],
+            "warnings": list(dict.fromkeys(line for line in lines if line.startswith("warning: "))),
             "output": "\n".join(lines[-MAX_LINES:] if runs else lines),
             **self._describe_run(job.file),
         }
