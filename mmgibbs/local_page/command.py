@@ -20,8 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     describe(
         parser,
         "Open a page in the browser that drafts, checks and runs the analyses of a folder, shows how far a run is, and "
-        "has its report. Nothing on it needs YAML, and nothing on it is beyond the other commands: it calls mmgibbs "
-        "init, check and run in the folder.",
+        "has its report. It does nothing that the other commands cannot do: it calls mmgibbs init, check and run in "
+        "the folder.",
         "Only this machine can reach the page (127.0.0.1), and only with the token in its address: keep the address to "
         "yourself. The page ends with Ctrl-C; a run that it has started goes on.",
     )

@@ -13,7 +13,7 @@ from mmgibbs.genotypes.formats import FORMATS
 from mmgibbs.results.folder import RECORD, WORKING
 
 TABLES = (".csv", ".tsv", ".txt", ".dat", ".prn", ".ped", ".parquet", ".arrow", ".feather")
-GENOTYPES = tuple(ending for form in FORMATS.values() for ending in form.endings) + (".txt", ".gen", ".geno", ".raw")
+GENOTYPES = (*(ending for form in FORMATS.values() for ending in form.endings), ".txt", ".gen", ".geno", ".raw")
 ANALYSES = (".yaml", ".yml")
 MAX_DEPTH = 3  # folders below the folder
 MAX_FILES = 1000  # in a list

@@ -13,11 +13,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from typing import BinaryIO
 
 from mmgibbs.local_page.files import find_run_folder
 from mmgibbs.report.running import ChainProgress, read_progress
 from mmgibbs.results.folder import PAGES
 
+RUN = "run"  # the command that goes on without the page
 MAX_OUTPUT_BYTES = 200_000  # that are shown, from the end
 
 
@@ -52,6 +54,10 @@ class Job:
         return self._current[0]
 
     @property
+    def is_run(self) -> bool:
+        return self.command == RUN
+
+    @property
     def words(self) -> list[str]:
         """The command as one would type it."""
         return ["mmgibbs", *self._current]
@@ -71,20 +77,28 @@ class Job:
                 if self.is_stopped:
                     break
                 self._current = command
-                # -P: a module that lies in the folder is no part of the program
-                self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-m", "mmgibbs", *command],
-                    cwd=self.folder,
-                    env=os.environ | {"PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"},
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
+                try:
+                    self._process = self._start(command, output)
+                except OSError as error:  # no memory for a process, a folder that is gone
+                    output.write(f"cannot start: {error.strerror}\n".encode())
+                    code = 1
+                    break
             code = self._process.wait()
             if code != 0:
                 break
         self.ended, self.code = time.time(), code
+
+    def _start(self, command: Sequence[str], output: BinaryIO) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            # -P: a module that lies in the folder is no part of the program
+            [sys.executable, "-P", "-m", "mmgibbs", *command],
+            cwd=self.folder,
+            env=os.environ | {"PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
 
     def stop(self) -> None:
         """Stop the command as SIGTERM does: a run finishes its sweep and keeps its state."""
@@ -95,7 +109,7 @@ class Job:
 
     def leave(self) -> int | None:
         """End what is no run, and return the process of a run that goes on."""
-        if self.code is None and self.command == "run" and self._process is not None:
+        if self.code is None and self.is_run and not self.is_stopped and self._process is not None:
             return self._process.pid
         self.stop()
         return None

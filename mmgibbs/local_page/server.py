@@ -28,7 +28,7 @@ from werkzeug.wrappers import Request, Response
 
 from mmgibbs.errors import ConfigError
 from mmgibbs.local_page.files import ANALYSES, find_inside, find_run_folder, guess_file, list_files, name_new_analysis
-from mmgibbs.local_page.job import Job, as_argument
+from mmgibbs.local_page.job import RUN, Job, as_argument
 from mmgibbs.machine.files import replaced_file
 from mmgibbs.report.render import load_template
 from mmgibbs.results.folder import CONTENTS, PAGES, RECORD
@@ -41,7 +41,11 @@ MAX_FORM_BYTES = 5_000_000
 SHORT_WAIT = 0.5  # seconds in which a command may end before the browser asks again
 MAX_LINES = 40  # of the output while a command runs
 EARLIER = ("", "resume", "overwrite")  # what becomes of a run that the folder holds
-HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "same-origin"}
+HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
 # Not no-referrer, with which browsers send forms without their origin.
 OF_PAGE = {
     "Referrer-Policy": "same-origin",
@@ -139,7 +143,14 @@ class LocalPage:
 
     def _render(self, view: str, status: int = 200, **context: Any) -> Response:
         nonce = secrets.token_urlsafe()
-        names = {"view": view, "folder": self.folder, "root": f"/{self.token}/", "nonce": nonce, "message": "", **context}
+        names = {
+            "view": view,
+            "folder": self.folder,
+            "root": f"/{self.token}/",
+            "nonce": nonce,
+            "message": "",
+            **context,
+        }
         text = load_template("local.html.j2").render(names | {"job": self._describe_job(context.get("file", ""))})
         headers = OF_PAGE | {"Content-Security-Policy": OF_PAGE["Content-Security-Policy"].format(nonce=nonce)}
         return Response(text, status, headers, "text/html")
@@ -150,7 +161,7 @@ class LocalPage:
         if job is None or (job.code is not None and file not in ("", job.file)):
             return None
         runs = job.code is None
-        chains, left = job.read_progress() if runs and job.command == "run" else ([], "")
+        chains, left = job.read_progress() if runs and job.is_run else ([], "")
         lines = job.read_output().splitlines()
         total = sum(chain.total for chain in chains)
         return {
@@ -172,7 +183,9 @@ class LocalPage:
         """Addresses of the pages that the run of an analysis has written."""
         run = find_run_folder(self.folder, file)
         inside = run.relative_to(self.folder).as_posix() if run.is_relative_to(self.folder) else None
-        pages = {} if inside is None else {n: self._address_of_file(f"{inside}/{n}") for n in PAGES if (run / n).is_file()}
+        pages = (
+            {} if inside is None else {n: self._address_of_file(f"{inside}/{n}") for n in PAGES if (run / n).is_file()}
+        )
         return {"run": run, "run_name": inside or run, "pages": pages, "is_complete": (run / RECORD).is_file()}
 
     def _address_of_file(self, name: str) -> str:
@@ -200,14 +213,16 @@ class LocalPage:
         shown = _digest(_read(self._find_analysis(file)))
         run = self._describe_run(file)
         status = 409 if message else 200
-        return self._render("analysis", status, file=file, text=text, shown=shown, message=message, earlier=earlier, **run)
+        return self._render(
+            "analysis", status, file=file, text=text, shown=shown, message=message, earlier=earlier, **run
+        )
 
     def _show_job(self, request: PageRequest) -> Response:
         job = self.job
         if job is None:
             return redirect(f"/{self.token}/", 303)
         job.wait(SHORT_WAIT)
-        if job.code is None or job.command == "run":
+        if job.code is None or job.is_run:
             return self._render("job")
         is_there = (self.folder / job.file).is_file()
         return redirect(self._address_of_analysis(job.file) if is_there else f"/{self.token}/", 303)
@@ -244,7 +259,11 @@ class LocalPage:
     def _busy(self) -> str:
         """Message where a job runs, '' where none does."""
         job = self.job
-        return "" if job is None or job.code is not None else f"'{shlex.join(job.words)}' runs. Wait for its end, or stop it."
+        return (
+            ""
+            if job is None or job.code is not None
+            else f"'{shlex.join(job.words)}' runs. Wait for its end, or stop it."
+        )
 
     def _draft(self, request: PageRequest) -> Response:
         given = {name: request.form.get(name, "").strip() for name in ("records", "pedigree", "genotypes", "output")}
@@ -280,7 +299,7 @@ class LocalPage:
         if action == "save":
             return redirect(self._address_of_analysis(file), 303)
         check = ["check", as_argument(file)]
-        run = ["run", as_argument(file), *([f"--{earlier}"] if earlier else [])]
+        run = [RUN, as_argument(file), *([f"--{earlier}"] if earlier else [])]
         return self._start(file, check, *([run] if action == "run" else []))
 
     def _continue(self, request: PageRequest) -> Response:
@@ -288,7 +307,7 @@ class LocalPage:
         job = self.job
         if job is None or job.code is None:
             return redirect(f"/{self.token}/job", 303)
-        return self._start(job.file, ["run", as_argument(job.file), "--resume"])
+        return self._start(job.file, [RUN, as_argument(job.file), "--resume"])
 
     def _stop(self, request: PageRequest) -> Response:
         if self.job is not None:

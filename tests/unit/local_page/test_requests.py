@@ -25,7 +25,7 @@ ELSEWHERE = "http://attacker.example"
 class NoJob:
     """In place of a job: records what would be started."""
 
-    code, is_stopped, command = None, False, "check"
+    code, is_stopped, command, is_run = None, False, "check", False
 
     def __init__(self, folder, file, commands):
         self.file, self.commands, self.words, self.elapsed = file, commands, ["mmgibbs", *commands[0]], "0:00:00"
@@ -66,8 +66,8 @@ def ask(page, path="", method="GET", token=None, host=f"{HOST}:{PORT}", data=Non
 def form_of(page, file="analysis.yaml", **more):
     text = ask(page, f"analysis?file={file}").get_data(as_text=True)
     shown = re.search(r'name="shown" value="(\w+)"', text)[1]
-    return {"file": file, "shown": shown, "text": unescape(text.partition("<textarea")[2].partition(">\n")[2].partition("</")[0]),
-            "earlier": "", "action": "save", **more}  # fmt: skip
+    area = text.partition("<textarea")[2].partition(">\n")[2].partition("</")[0]
+    return {"file": file, "shown": shown, "text": unescape(area), "earlier": "", "action": "save", **more}
 
 
 def files_of(folder):
@@ -86,12 +86,16 @@ def test_the_page_is_for_who_has_the_token(page):
 
 
 def test_the_token_is_random_and_long(folder):
-    tokens = {t for _ in range(20) for t in (lambda p: (p.token, p._token_of_files, p._used_once))(LocalPage(folder, 1))}
+    tokens = {
+        t for _ in range(20) for t in (lambda p: (p.token, p._token_of_files, p._used_once))(LocalPage(folder, 1))
+    }
     assert len(tokens) == 60 and min(map(len, tokens)) >= 43
 
 
-@pytest.mark.parametrize("host", ["attacker.example", f"attacker.example:{PORT}", HOST, "localhost", f"{HOST}:{PORT + 1}",
-                                  f"{HOST}:{PORT}.attacker.example", f"[::1]:{PORT}", ""])  # fmt: skip
+HOSTS = ["attacker.example", f"attacker.example:{PORT}", HOST, "localhost", f"{HOST}:{PORT + 1}", f"[::1]:{PORT}", ""]
+
+
+@pytest.mark.parametrize("host", [*HOSTS, f"{HOST}:{PORT}.attacker.example"])
 def test_a_name_that_leads_here_is_refused(page, host):
     assert ask(page, host=host).status_code == 403
     assert ask(page, host=f"localhost:{PORT}").status_code == 200
@@ -136,7 +140,11 @@ def test_headers_of_the_page_and_of_files(page, folder):
         assert answer.headers["X-Content-Type-Options"] == "nosniff" and answer.headers["Cache-Control"] == "no-store"
         policy = answer.headers["Content-Security-Policy"]
         assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy
-        assert len(answer.headers.getlist("Content-Security-Policy")) == len(answer.headers.getlist("Referrer-Policy")) == 1
+        assert (
+            len(answer.headers.getlist("Content-Security-Policy"))
+            == len(answer.headers.getlist("Referrer-Policy"))
+            == 1
+        )
     assert "sandbox" in sent.headers["Content-Security-Policy"] and sent.headers["Referrer-Policy"] == "no-referrer"
     assert "allow-same-origin" not in sent.headers["Content-Security-Policy"]
     nonces = {re.search(r"'nonce-([\w-]+)'", ask(page).headers["Content-Security-Policy"])[1] for _ in range(3)}
@@ -159,8 +167,9 @@ def test_a_report_has_no_way_to_the_page(page, folder):
 
 # ------------------------------------------------------------------------------------------------- which files
 
-OUTSIDE = ["../secret.yaml", "..", "", ".", "x/../../secret.yaml", "/etc/passwd", "link.yaml", "linked/x.yaml", ".hidden.yaml",
-           ".git/config.yaml", "a\0b.yaml", "loop.yaml", "..\\..\\secret.yaml/../../secret.yaml"]  # fmt: skip
+OUTSIDE = ["../secret.yaml", "..", "", ".", "x/../../secret.yaml", "/etc/passwd", "link.yaml", "linked/x.yaml",
+           ".hidden.yaml", ".git/config.yaml", "a\0b.yaml", "loop.yaml",
+           "..\\..\\secret.yaml/../../secret.yaml"]  # fmt: skip
 
 
 def make_links(folder):
@@ -187,8 +196,8 @@ def test_no_other_place_is_reached(page, folder, name):
 
 
 @pytest.mark.parametrize("path", ["../secret/report.html", "%2e%2e/secret/report.html", "..%2fsecret%2freport.html",
-                                  "runs/report.html", "linked/secret/report.html", "phenotypes.csv", "analysis.yaml", "",
-                                  "/etc/passwd", "//etc/report.html", "x/.ssh/report.html"])  # fmt: skip
+                                  "runs/report.html", "linked/secret/report.html", "phenotypes.csv", "analysis.yaml",
+                                  "", "/etc/passwd", "//etc/report.html", "x/.ssh/report.html"])  # fmt: skip
 def test_only_files_of_runs_are_sent(page, folder, path):
     make_links(folder)
     (folder / "x" / ".ssh").mkdir(parents=True)
@@ -198,7 +207,15 @@ def test_only_files_of_runs_are_sent(page, folder, path):
 
 def test_the_lists_have_what_can_be_chosen(page, folder):
     make_links(folder)
-    for name in ("chips/a.bed", "chips/a.bim", "b.vcf.gz", "x.PARQUET", "runs2/summary.csv", "runs2/run.json", "notes.docx"):
+    for name in (
+        "chips/a.bed",
+        "chips/a.bim",
+        "b.vcf.gz",
+        "x.PARQUET",
+        "runs2/summary.csv",
+        "runs2/run.json",
+        "notes.docx",
+    ):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text("")
     files = list_files(page.folder)
@@ -234,7 +251,11 @@ def test_text_of_users_is_escaped(page, folder):
     shown = [ask(page, path).get_data(as_text=True) for path in ("", "analysis?file=analysis.yaml")]
     ask(page, "analysis", "POST", data=form_of(page, action="check"))
     shown += [ask(page, path).get_data(as_text=True) for path in ("job", "")]
-    shown.append(ask(page, "draft", "POST", data={"records": name, "output": "<b>.yaml", "traits": '"<i>'}).get_data(as_text=True))
+    shown.append(
+        ask(page, "draft", "POST", data={"records": name, "output": "<b>.yaml", "traits": '"<i>'}).get_data(
+            as_text=True
+        )
+    )
     for text in shown:
         assert not re.search(r"<img|<b>|<i>|alert\(1\)</script>", text)
     assert unescape(name) in unescape(shown[0]) and "<b>of a file</b>" in unescape(shown[2])
@@ -247,10 +268,16 @@ def test_save_check_and_run(page, folder):
     assert form["text"] == before
     changed = before + "# more\n"
     answer = ask(page, "analysis", "POST", data=form | {"text": changed.replace("\n", "\r\n")})
-    assert answer.status_code == 303 and (folder / "analysis.yaml").read_bytes() == changed.encode() and page.job is None
+    assert (
+        answer.status_code == 303 and (folder / "analysis.yaml").read_bytes() == changed.encode() and page.job is None
+    )
     stale = ask(page, "analysis", "POST", data=form | {"text": "mine\n", "action": "run"})  # as it was shown before
     assert stale.status_code == 409 and "Nothing is saved" in stale.get_data(as_text=True)
-    assert "mine" in stale.get_data(as_text=True) and (folder / "analysis.yaml").read_text() == changed and page.job is None
+    assert (
+        "mine" in stale.get_data(as_text=True)
+        and (folder / "analysis.yaml").read_text() == changed
+        and page.job is None
+    )
     answer = ask(page, "analysis", "POST", data=form_of(page, action="run", earlier="overwrite"))
     assert answer.status_code == 303
     assert page.job.commands == (["check", "analysis.yaml"], ["run", "analysis.yaml", "--overwrite"])
@@ -263,7 +290,9 @@ def test_save_check_and_run(page, folder):
     assert page.job.commands == (["run", "analysis.yaml", "--resume"],)
 
 
-@pytest.mark.parametrize("more", [{"action": "delete"}, {"earlier": "force"}, {"file": "phenotypes.csv"}, {"file": "none.yaml"}])
+@pytest.mark.parametrize(
+    "more", [{"action": "delete"}, {"earlier": "force"}, {"file": "phenotypes.csv"}, {"file": "none.yaml"}]
+)
 def test_other_forms_are_refused(page, folder, more):
     before = files_of(folder)
     assert ask(page, "analysis", "POST", data=form_of(page, text="x") | more).status_code == 404
@@ -293,7 +322,9 @@ def test_the_yaml_is_downloaded(page, folder):
 
 def test_progress_is_read_from_the_page_of_the_run(tmp_path):
     chains = [ChainProgress("chain <1>", 700, 1200), ChainProgress("chain 2", 0, 1200)]
-    path = write_running(Running("calves", "now", 200, chains, "0:12:30 left, done about 16:40 UTC"), tmp_path / "a.html")
+    path = write_running(
+        Running("calves", "now", 200, chains, "0:12:30 left, done about 16:40 UTC"), tmp_path / "a.html"
+    )
     assert read_progress(path) == (chains, "0:12:30 left, done about 16:40 UTC")
     (tmp_path / "b.html").write_text("<p>finished</p>")
     assert read_progress(tmp_path / "b.html") == read_progress(tmp_path / "none.html") == ([], "")
