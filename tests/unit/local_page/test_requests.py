@@ -60,7 +60,7 @@ def page(folder, monkeypatch):
 def ask(page, path="", method="GET", token=None, host=f"{HOST}:{PORT}", data=None, **headers):
     headers = {name.replace("_", "-"): value for name, value in headers.items()} | {"Host": host}
     address = f"/{page.token if token is None else token}/{path}"
-    return Client(page).open(address, method=method, headers=headers, data=data, buffered=True)
+    return Client(page, use_cookies=False).open(address, method=method, headers=headers, data=data, buffered=True)
 
 
 def form_of(page, file="analysis.yaml", **more):
