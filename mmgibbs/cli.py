@@ -43,6 +43,11 @@ _COMMANDS = {
         "  mmgibbs init records.txt --pedigree ped.txt --traits weight,height --output weights.yaml\n"
         "  mmgibbs init records.csv --pedigree ped.csv --formula 'weight ~ sex + (1 | animal)'",
     ),
+    "open": Command(
+        "local_page.command",
+        "open a page in the browser that drafts, checks and runs the analyses of a folder",
+        "mmgibbs open data/beef",
+    ),
     "run": Command(
         "runs.command",
         "run an analysis, or several, and write a run folder for each",

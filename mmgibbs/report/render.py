@@ -13,10 +13,14 @@ from collections.abc import Iterable
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mmgibbs.errors import ConfigError
 from mmgibbs.machine.output_places import page_mark
 from mmgibbs.report.html_tables import Bar, Number
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 LIBRARIES = ("matplotlib", "jinja2")
 PAGE_KINDS = {"running.html.j2": "report"}  # the page of a run that works becomes its report
@@ -48,6 +52,12 @@ def is_unbroken(cell: object) -> bool:
 
 
 def as_text(template: str, context: dict) -> str:
+    text = load_template(template).render(context)
+    return re.sub(r"(?<=[0-9]) %(?!\w)", "\u00a0%", text)  # a number and its sign stay on one line
+
+
+def load_template(template: str) -> Template:
+    """Load a template with the filters, style and script of all pages."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup, escape
 
@@ -71,8 +81,7 @@ def as_text(template: str, context: dict) -> str:
     environment.filters["breaks"] = lambda text: Markup("<wbr>").join(
         re.split(r"(?<=[\[,:])(?=[^\W\d])", str(text))
     )  # where a long name may part
-    text = environment.get_template(template).render(context)
-    return re.sub(r"(?<=[0-9]) %(?!\w)", "\u00a0%", text)  # a number and its sign stay on one line
+    return environment.get_template(template)
 
 
 def can_write_page(page: str) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,8 @@ from mmgibbs.report.render import render
 RELOAD = 15  # seconds between two loads
 SHOWN = 12  # parameters with a trace: those that mix worst
 FEWEST = 8  # draws of a chain that are worth a trace
+_CHAIN = re.compile(r'<dt>(.*?)</dt>\s*<dd><progress max="(\d+)" value="(\d+)">')  # of the template
+_LEFT = re.compile(r'<span class="state running">Running</span> ([^<]*)</p>')
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,17 @@ class Running:
 def write_running(running: Running, path: Path) -> Path:
     """Write the page whole or not at all. Raises ConfigError where it cannot be written."""
     return render("running.html.j2", page(running), path)
+
+
+def read_progress(path: Path) -> tuple[list[ChainProgress], str]:
+    """Read the chains, and the time that is left, from a page of `write_running`; there are none in any other file."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:  # replaced just now, or not there
+        return [], ""
+    chains = [ChainProgress(unescape(label), int(sweep), int(total)) for label, total, sweep in _CHAIN.findall(text)]
+    left = _LEFT.search(text)
+    return chains, unescape(left[1]) if left else ""
 
 
 def page(running: Running) -> dict:

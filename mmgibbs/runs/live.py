@@ -1,5 +1,6 @@
-"""The page while a run works, written from a thread of this process whenever a chain has kept its state, and once a
-minute: report.html, or running.html where the folder holds an earlier run, whose page stays until this one is complete.
+"""The page while a run works, written from a thread of this process whenever a chain has kept its state, and every
+AGAIN seconds: report.html, or running.html where the folder holds an earlier run, whose page stays until this one is
+complete.
 
 The chains know nothing of it: their draws are read from their checkpoints. It costs at most SHARE of one core, and
 whatever goes wrong with it ends the page, never the run.
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 FIRST = 5.0  # seconds of a run before its first page
 LOOK = 1.0  # seconds between two looks for new checkpoints
-AGAIN = 60.0  # seconds after which a page is written again without one: chains are further
+AGAIN = 15.0  # seconds after which a page is written again without one: chains are further
 SHARE = 0.02  # of the time, that pages may take
 MOST_PARAMETERS = 200  # with diagnostics
 MOST_BYTES = 50_000_000  # of the draws of one parameter of a chain that are read

@@ -212,7 +212,7 @@ def test_several_keys_behind_one_set(arguments, said, tmp_path, monkeypatch, cap
     assert said in capsys.readouterr().err
 
 
-COMMANDS = "run check report predict simulate bench validate export import-blupf90 schema init compare".split()
+COMMANDS = "run check report predict simulate bench validate export import-blupf90 schema init compare open".split()
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -46,7 +46,7 @@ PACKAGES = {
 }
 PACKAGES["build"] = set(PACKAGES) - {"errors", "report", "regressions", "reml"} | {"pedigree"}
 PACKAGES["runs"] = set(PACKAGES) - {"errors"} | {"pedigree"}
-EDGES = set("validation exchange simulation draft association population".split())
+EDGES = set("validation exchange simulation draft association population local_page".split())
 for edge in (*EDGES, "cli"):
     PACKAGES[edge] = set(PACKAGES["runs"]) | {"runs"}
 OPEN = {"mmgibbs.pedigree.kernels", "mmgibbs.options"}  # the decorator of compiled functions, options of commands

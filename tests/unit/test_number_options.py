@@ -42,7 +42,7 @@ NUMBER_OPTIONS = list_number_options()
 REQUIRED = {
     "gwas": ["run"], "finemap": ["gwas"], "contributions": ["run", "c.csv"], "pedigree": ["p.csv"],
     "export": ["run", "--format", "draws"], "validate": ["a.yaml"], "run": ["a.yaml"], "report": ["run"],
-    "compare": ["a", "b"], "simulate": ["new"], "bench": ["evaluation", "a.yaml"],
+    "compare": ["a", "b"], "open": [], "simulate": ["new"], "bench": ["evaluation", "a.yaml"],
 }  # fmt: skip
 
 
