@@ -34,17 +34,17 @@ def summary_as_text(summary: pl.DataFrame, brief: bool = False) -> str:
 
     Columns of which nothing is known are left out, but mean and sd; of a value that was given the mean alone is shown.
     What was not drawn is headed as what it is, estimates and their standard errors; on its boundary it is 0. brief:
-    without lines, and without the Monte Carlo error.
+    without the Monte Carlo error.
     """
     asked = [c for c in SHOWN if not (brief and c == "mcse")]
     shown = bound_as_0(summary).select(c for c in asked if c in asked[:3] or summary[c].null_count() < summary.height)
     shown = shown.with_columns(sd=pl.when(pl.col("sd") != 0).then("sd"))
     if not was_drawn(summary):
-        return table_as_text(shown.rename(ESTIMATED), ESTIMATED["mean"], ESTIMATED["sd"], lines=not brief)
+        return table_as_text(shown.rename(ESTIMATED), ESTIMATED["mean"], ESTIMATED["sd"])
     places = {"ess_bulk": [0] * shown.height, "rhat": [3] * shown.height}
     if "mcse" in shown.columns:
         places["mcse"] = [decimals(error) for error in shown["mcse"]]
-    return table_as_text(shown, "mean", "sd", places, lines=not brief)
+    return table_as_text(shown, "mean", "sd", places)
 
 
 def matrices_as_text(summary: pl.DataFrame) -> list[str]:
@@ -78,16 +78,12 @@ def _matrix_as_text(matrix: CovarianceMatrix) -> str:
 
 
 def table_as_text(
-    table: pl.DataFrame,
-    estimate: str,
-    error: str,
-    places: Mapping[str, Sequence[int]] | None = None,
-    lines: bool = True,
+    table: pl.DataFrame, estimate: str, error: str, places: Mapping[str, Sequence[int]] | None = None
 ) -> str:
     """A table with a column of estimates and one of their errors.
 
     Real numbers are shown to two digits of the error of their row, unless `places` has their decimals; whole
-    numbers with commas; what is unknown is blank. lines: drawn around the cells.
+    numbers with commas; what is unknown is blank.
     """
     row_decimals = [count_decimals(e, se) for e, se in table.select(estimate, error).iter_rows()]
     cells = {
@@ -102,7 +98,6 @@ def table_as_text(
         tbl_rows=-1,
         tbl_cols=-1,
         tbl_hide_dataframe_shape=True,
-        tbl_formatting="UTF8_FULL_CONDENSED" if lines else "UTF8_NO_BORDERS",
         tbl_hide_column_data_types=True,
         tbl_width_chars=200,
         fmt_str_lengths=120,

@@ -124,4 +124,5 @@ def test_variances_and_heritabilities_are_shown_first():
     assert shown(many) == many[20:]
     others = table([(f"beta[x{i}]", float(i), 1.0, None, None, None, None, None) for i in range(30)])
     assert most_wanted(others)["parameter"].to_list() == [f"beta[x{i}]" for i in range(30 - MOST_ROWS, 30)]
-    assert "│" not in summary_as_text(others, brief=True)
+    drawn = table([("genetic.var[a]", 1.0, 0.1, 0.01, 900.0, 1.0, 0.8, 1.2)])
+    assert "mcse" in summary_as_text(drawn) and "mcse" not in summary_as_text(drawn, brief=True)
