@@ -37,6 +37,7 @@ from mmgibbs.models.priors import FLAT
 from mmgibbs.models.priors.base import CovariancePrior
 from mmgibbs.models.terms import Term
 from mmgibbs.posterior.draw_names import residual_correlation_name, threshold_name
+from mmgibbs.posterior.functions import ParameterFunction
 from mmgibbs.posterior.model_parts import (
     CorrelationInfo,
     JointMarkerInfo,
@@ -126,7 +127,16 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
     moments = trait_moments(analysis.output.moments, prepared, infos)
     correlations = _correlation_infos(design)
     info = ResidualInfo(
-        design.traits, joined, fixed, residual.classes, unit, thresholds, observed, moments, correlations
+        design.traits,
+        joined,
+        fixed,
+        residual.classes,
+        unit,
+        thresholds,
+        observed,
+        moments,
+        correlations,
+        tuple(ParameterFunction(name, text) for name, text in analysis.functions.items()),
     )
     means, of_means = adjusted_means(analysis, prepared)
     curves, of_curves = curves_of_terms(analysis, prepared)

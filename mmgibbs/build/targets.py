@@ -105,17 +105,33 @@ def check_targets(stop: Stop | None, assembled: Assembled) -> None:
                 f"sampler.stop.{name}: every variance is fixed; needed sampled variances, or mcse_ebv alone"
             )
     if any(name != "mcse_ebv" for name in names):
-        from mmgibbs.sampler.covariances import starting_matrices  # late: REML and BLUP have no targets
-        from mmgibbs.sampler.markers.effects import starting_draws
-        from mmgibbs.sampler.markers.joint import joint_starting_draws
+        check_patterns(wanted, _sampled(assembled, _starting_draws(assembled)))
 
-        starts = {name: matrix[None, None] for name, matrix in starting_matrices(model, 0).items()}
-        starts |= {threshold_name(r.trait): r.start_of_cuts()[None, None, 2:-1] for r in ordinal}
-        starts |= {scale.draws: np.zeros((1, 1, len(scale.names))) for scale in model.observed}
-        for markers in model.design.markers:
-            draws = starting_draws(markers) if markers.joint is None else joint_starting_draws(markers, markers.joint)
-            starts |= draws
-        check_patterns(wanted, _sampled(assembled, starts))
+
+def check_functions(assembled: Assembled) -> None:
+    """ConfigError for a function of a parameter that the model does not have."""
+    if assembled.residual.functions:
+        _sampled(assembled, _starting_draws(assembled))
+
+
+def _starting_draws(assembled: Assembled) -> dict[str, np.ndarray]:
+    """What named_parameters takes, as one draw at the starts."""
+    from mmgibbs.sampler.covariances import starting_matrices  # late: REML and BLUP seldom ask
+    from mmgibbs.sampler.markers.effects import starting_draws
+    from mmgibbs.sampler.markers.joint import joint_starting_draws
+
+    model = assembled.model
+    starts = {name: matrix[None, None] for name, matrix in starting_matrices(model, 0).items()}
+    for info in assembled.terms:
+        if info.structure is not None:
+            starts[info.structure_draws] = info.structure.fit(starts[info.matrix][0, 0])[None, None]
+    for r in model.design.responses:
+        if r.n_free_thresholds:
+            starts[threshold_name(r.trait)] = r.start_of_cuts()[None, None, 2:-1]
+    starts |= {scale.draws: np.zeros((1, 1, len(scale.names))) for scale in model.observed}
+    for markers in model.design.markers:
+        starts |= starting_draws(markers) if markers.joint is None else joint_starting_draws(markers, markers.joint)
+    return starts
 
 
 def stopping_rule(

@@ -13,7 +13,7 @@ from pydantic import AfterValidator
 
 from mmgibbs.config.decisions import Decisions
 from mmgibbs.config.effects import Model
-from mmgibbs.config.fields import Section, Text
+from mmgibbs.config.fields import ByName, Section, Text
 from mmgibbs.config.messages import Expected, unexpected
 from mmgibbs.config.sampling import Output, Sampler
 from mmgibbs.config.tables import Data
@@ -52,6 +52,10 @@ class Analysis(Section):
     output: Output = Output()
     """The run folder, and what is kept in it."""
 
+    functions: Annotated[ByName[str], Expected("functions of parameters: {NAME: TEXT}")] = {}
+    """Functions of parameters that the summary has too, by name: arithmetic of numbers and names of parameters with
+    + - * / ** and sqrt, log, exp, abs. Standard errors of REML are by the delta method."""
+
     decisions: Decisions | None = None
     """Whom to select: probabilities to be among the best, ranks and the response. Default: not computed."""
 
@@ -76,4 +80,5 @@ class Analysis(Section):
         file = self.as_file() | {"traits": {trait.name: trait.as_file() for trait in self.traits}}
         unused = [] if self.model.plugin is None else ["traits", "variances"]
         unused += ["decisions"] if self.decisions is None else []
+        unused += [] if self.functions else ["functions"]
         return {key: value for key, value in file.items() if key not in unused}

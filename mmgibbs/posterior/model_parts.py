@@ -20,6 +20,7 @@ from mmgibbs.posterior.draw_names import (
     relationship_name,
     structure_name,
 )
+from mmgibbs.posterior.functions import ParameterFunction
 
 if TYPE_CHECKING:
     from mmgibbs.posterior.trait_moments import TraitMoments
@@ -183,6 +184,7 @@ class ResidualInfo:
     observed: tuple[ObservedInfo, ...] = ()  # of traits in categories and counts
     moments: tuple[TraitMoments, ...] = ()  # traits whose mean and fixed effects are reported
     correlations: tuple[CorrelationInfo, ...] = ()  # of residuals
+    functions: tuple[ParameterFunction, ...] = ()  # of all parameters, in the order of the analysis
 
     def matrices(self, R: np.ndarray) -> list[tuple[str, TermInfo, np.ndarray]]:
         """List (ending of its names, info, draws (..., T, T)) per class."""

@@ -15,6 +15,7 @@ no name):
     TERM.rho    TERM.regression[b,a]    TERM.innovation[a]
     TERM.loading[a:factor]    TERM.specific[a]    TERM.explained[a]
     TERM.explained[factor]    (models/structures)
+    NAME    of the functions that the analysis names (functions.py)
     mean[trait]    fixed_var[trait]    cv_a[trait]    i_a[trait]    (trait_moments.py, where they were asked for)
 
 with SNPS a term of SNP effects: var, cov and corr are those of the genomic breeding values among the genotyped animals,
@@ -37,6 +38,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmgibbs.posterior.draw_names import RESIDUAL
+from mmgibbs.posterior.functions import add_functions
 from mmgibbs.posterior.model_parts import (
     JointMarkerInfo,
     MarkerInfo,
@@ -126,6 +128,7 @@ def named_parameters(
         additive = next(share.additive for share in shares if share.trait == moments.trait)
         draws.update(moments.named(matrices, additive))
         notes.append(moments.note(additive))
+    add_functions(residual.functions, draws, fixed)
     counted = {share.name: share.counted for share in shares if share.counted}
     return NamedParameters(draws, frozenset(fixed), counted, tuple(dict.fromkeys(filter(None, notes))))
 

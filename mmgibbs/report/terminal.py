@@ -17,12 +17,12 @@ MOST_OF_ERRORS = 8  # decimals; smaller numbers are shown in powers of ten
 ESTIMATED = {"mean": "estimate", "sd": "standard error"}  # what these columns hold where nothing was drawn
 SHOWN = ("parameter", "mean", "sd", "mcse", "ess_bulk", "rhat", "hpd_low", "hpd_high")
 MOST_ROWS = 16  # of the table at the end of a run
-VARIANCES = r"\.var\[|^(h2|ratio|total_h2|h2_observed|incidence|rho)\b"  # and ratios of them
+VARIANCES, RATIOS = r"\.var\[", r"^(h2|total_h2|h2_observed|incidence)\["
 
 
 def most_wanted(summary: pl.DataFrame) -> pl.DataFrame:
-    """Choose what fits into MOST_ROWS: all rows, variances and ratios, heritabilities; else those furthest from 0."""
-    patterns = ("", VARIANCES, r"^h2\[")
+    """Choose what fits into MOST_ROWS: all rows, variances and ratios, fewer of these; else those furthest from 0."""
+    patterns = ("", rf"{VARIANCES}|{RATIOS}|^ratio\[", f"{VARIANCES}|{RATIOS}", RATIOS)
     found = (summary.filter(pl.col("parameter").str.contains(pattern)) for pattern in patterns)
     wanted = next((rows for rows in found if 0 < rows.height <= MOST_ROWS), summary)
     ratio = (pl.col("mean").abs() / pl.col("sd")).fill_null(0).fill_nan(0)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # Keys that change no draw. Paths are left out too: what counts is what the files hold.
 FREE = (
     "name",
+    "functions",
     "output.directory",
     "output.csv",
     "output.escape_formulas",

@@ -349,7 +349,7 @@ class MixedModelProblem:
             f"REML: log likelihood {fitted.criteria.log_likelihood:.3f}, AIC {fitted.criteria.aic:.2f}, BIC "
             f"{fitted.criteria.bic:.2f} ({fitted.criteria.parameters} elements of covariance matrices)"
         )
-        console.note(fitted.notes)
+        console.say_all(fitted.notes)
         return result
 
     def _sampled_reml(self, folder: RunFolder, console: Console, executor: Executor) -> PosteriorEstimates:
@@ -377,7 +377,7 @@ class MixedModelProblem:
             folder.write_unfinished(self.tables(result), self.record(result, {}), said)
             raise Stopped(stop.signal, said)
         console.say(describe_sampled(fitted))
-        console.note(fitted.notes)
+        console.say_all(fitted.notes)
         solved = self._solve_blup(fitted.variances, matrices, TOLERANCES["blup"], folder, console, executor)
         facts = solved.facts | {"solution_iterations": solved.facts["iterations"]} | facts
         return replace(solved, facts=facts, notes=[*fitted.notes, *solved.notes], **known)

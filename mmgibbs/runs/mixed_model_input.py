@@ -17,7 +17,7 @@ from mmgibbs.build.memory_estimate import (
 )
 from mmgibbs.build.observed_scale import read_probabilities
 from mmgibbs.build.saved_draws import saved_draws_notes
-from mmgibbs.build.targets import check_targets
+from mmgibbs.build.targets import check_functions, check_targets
 from mmgibbs.build.totals import with_totals
 from mmgibbs.build.trends import birth_year_averages
 from mmgibbs.config import Analysis
@@ -134,6 +134,7 @@ def _checked_schedule(analysis: Analysis, assembled: Assembled, choice: EngineCh
         interweave = terms_to_interweave(assembled.model, s.interweave)
     runs = s.burn_in, s.samples, s.thin, s.refresh_every, s.chains
     schedule = Schedule(*runs, interweave, samples or s.most_samples)
+    check_functions(assembled)
     if solves:
         refuse_solving_beyond_memory(analysis, assembled)
     else:

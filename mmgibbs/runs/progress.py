@@ -80,6 +80,10 @@ class Console:
         else:
             self.lines.append((time.time(), text))
 
+    def say_all(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.say(line)
+
     def tell(self, text: str) -> None:
         """Write what is being done to the log, and aloud after some silence."""
         if self.verbose or time.monotonic() - self._heard > TELL_AFTER:
