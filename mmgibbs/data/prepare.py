@@ -41,6 +41,7 @@ from mmgibbs.data.record_checks import (
     refuse_rounded_ids,
     warn_of_doubles,
     warn_of_ids_as_numbers,
+    warn_of_nicknames,
     warn_of_other_parents,
     warn_of_repeated_records,
 )
@@ -194,6 +195,7 @@ def _prepare(analysis: Analysis, progress: Callable[..., None] | None, table: Ph
         warnings += tuple(name_keys(warning) for warning in kin.pedigree.warnings)
         warnings += warn_of_similar_groups(analysis, kin.pedigree.groups)
         warnings += warn_of_other_parents(analysis, records.phenotypes, kin.pedigree)
+        warnings += warn_of_nicknames(analysis, records.phenotypes, kin.pedigree)
     warnings += () if genotypes is None else genotypes.warnings
     warnings += (*builder.warnings, *fixed.warnings)
     warnings += (*warn_of_strangers(analysis, records, kin), *warn_of_unused_pedigree(analysis, phenotypes, kin))
