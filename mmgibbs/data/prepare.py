@@ -23,6 +23,7 @@ from mmgibbs.data.interactions import interactions_of_columns
 from mmgibbs.data.kin import (
     find_recorded_ids,
     read_kin,
+    trend_notes,
     uses_pedigree,
     warn_of_strangers,
     warn_of_unused_pedigree,
@@ -152,7 +153,7 @@ def _prepare(analysis: Analysis, progress: Callable[..., None] | None, table: Ph
             effects, records.observed, records.mean, records.weight, names, groups, kin.pedigree.groups if kin else ()
         )
     terms = fixed.terms + tuple(_hold_groups(term, fixed.groups_active) for term, _ in built)
-    of_pedigree = tuple(name_keys(note) for note in kin.pedigree.notes) if kin else ()
+    of_pedigree = (*map(name_keys, kin.pedigree.notes), *trend_notes(kin.pedigree)) if kin else ()
     used = markers or any(r.relationship.of_genotypes for r in analysis.model.random.values())
     unused = () if used else (ResultWarning("data.genotypes: no term of the model uses the genotypes"),)
     of_genotypes = () if genotypes is None else (*genotypes.notes, *of_markers, *unused)
