@@ -120,11 +120,11 @@ def find_group_names(ids: pl.Series, parents: Sequence[pl.Series]) -> tuple[str,
 
 
 def _frequent_stems(counts: pl.DataFrame) -> list[dict[str, Any]]:
-    """Stems of several names that stand in place of parents often enough, each with its names."""
+    """Stems of names that stand in place of parents often enough, each with its names."""
     stems = counts.drop_nulls("stem").group_by("stem", maintain_order=True)
     return (
         stems.agg(n=pl.len(), uses=pl.col("uses").mean(), is_both=pl.col("is_both").mean(), names=pl.col("text"))
-        .filter(pl.col("n").is_between(2, _MAX_GROUPS), pl.col("uses") >= _MIN_PARENTS_OF_GROUP)
+        .filter(pl.col("n").is_between(1, _MAX_GROUPS), pl.col("uses") >= _MIN_PARENTS_OF_GROUP)
         .rows(named=True)
     )
 
@@ -135,9 +135,10 @@ def _are_groups(stem: dict[str, Any], ids: pl.Series) -> bool:
     if text == "-":  # one negative number is a code, several are groups, but for -9 and -99 beside -1
         looks_like_groups = sum(not re.fullmatch("-9+", name) for name in stem["names"]) > 1
     elif re.sub(r"[\W_]", "", text).lower() in _WORDS:
-        looks_like_groups = True
+        looks_like_groups = stem["n"] > 1 or stem["is_both"] == 1
     else:
-        looks_like_groups = stem["is_both"] >= _MIN_SHARE_OF_BOTH and stem["uses"] >= _MIN_PARENTS_OF_WORD
+        is_both, n_uses = stem["is_both"] >= _MIN_SHARE_OF_BOTH, stem["uses"]
+        looks_like_groups = stem["n"] > 1 and is_both and n_uses >= _MIN_PARENTS_OF_WORD
     return looks_like_groups and not match_groups(ids, [f"{text}*"]).any()
 
 

@@ -368,13 +368,17 @@ def ids_as_text(column: pl.Series, where: str) -> pl.Series:
 def _frame_table(frame: pl.DataFrame, name: str) -> Table:
     if not frame.width or not frame.height:
         raise TableError(f"{name}: is empty ({frame.width} columns, {frame.height} rows)")
-    table = Table(name, tuple(frame.columns), False, None, frame.height, frame, "", False, None)
+    return _drop_blank_rows(Table(name, tuple(frame.columns), False, None, frame.height, frame, "", False, None), frame)
+
+
+def _drop_blank_rows(table: Table, frame: pl.DataFrame) -> Table:
+    """Return the table without its rows that have no value in `frame`, which has its content."""
     blank = _find_blank_rows(frame)
     if blank is None or blank.all():
         return table
-    n, first = int(blank.sum()), int(blank.argmax()) + 1
-    note = f"{name}: {counted(n, 'row')} without a value read past (the first: row {first})"
-    return replace(table.keep(~blank), notes=(note,))
+    n, first = int(blank.sum()), table.line(int(blank.argmax()))
+    note = f"{table.name}: {counted(n, 'row')} without a value read past (the first: row {first})"
+    return replace(table.keep(~blank), notes=(*table.notes, note))
 
 
 def _find_blank_rows(frame: pl.DataFrame) -> np.ndarray | None:
@@ -435,10 +439,15 @@ def _text_table(
         raise TableError(f"{name} row {scanned.first_line}: cannot be read: {error}; is this a table?") from error
     first = tuple(f.strip() for f in record)
     names = tuple(str(i + 1) for i in range(scanned.n_fields))
-    if not isinstance(header, bool):
-        names = _checked_names(header, scanned.n_fields, name)
     table = Table(name, names, False, first, scanned.n_records, content, separator, scanned.padded, lines, notes)
-    return table.with_header() if header is True else table
+    if header is True:
+        table = table.with_header()
+    elif header is not False:  # columns behind the named ones may be empty
+        table = table._drop_empty_columns(range(len(header), scanned.n_fields))
+        n_columns = len(header) if len(table.names) == len(header) else scanned.n_fields
+        table = replace(table, names=_checked_names(header, n_columns, name))
+        table = replace(table, _parsed=(*header, *(f"\0{number}" for number in names[len(header) :])))
+    return _drop_blank_rows(table, table.read()) if scanned.multiline else table
 
 
 def _scan(content: bytes, separator: str, name: str) -> tuple[bytes, Scan, tuple[str, ...]]:

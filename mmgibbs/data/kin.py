@@ -7,6 +7,7 @@ import polars as pl
 
 from mmgibbs.config import Analysis
 from mmgibbs.data.animal_ids import name_keys
+from mmgibbs.data.dates import birth_years
 from mmgibbs.data.phenotypes import Phenotypes
 from mmgibbs.data.random import ANIMAL_COLUMNS, animal_column, ids_with_records, takes_parents
 from mmgibbs.data.relationships import Kin
@@ -15,11 +16,12 @@ from mmgibbs.errors import DataError
 from mmgibbs.pedigree.errors import PedigreeError, TableError, UnknownColumns
 from mmgibbs.pedigree.parents import are_unlike
 from mmgibbs.pedigree.problems import Problems
-from mmgibbs.pedigree.read import ParentGroups, read_pedigree
+from mmgibbs.pedigree.read import ParentGroups, Pedigree, read_pedigree
 from mmgibbs.pedigree.spelling import find_respelled, find_similar
-from mmgibbs.pedigree.tables import agreeing, quoted
+from mmgibbs.pedigree.tables import agreeing, counted, quoted
 
 SHOWN_LEVELS = 10  # ids named one by one
+_MAX_SHARE_UNKNOWN = 0.1  # of the parents of the animals of late birth years
 
 
 def uses_pedigree(analysis: Analysis, records: Records) -> bool:
@@ -129,6 +131,29 @@ def warn_of_strangers(analysis: Analysis, records: Records, kin: Kin | None) -> 
         )
     example = quoted(pedigree.ids[int(np.flatnonzero(known)[0])])
     return (f"{start}. Are ids written in the same way? Records have {quoted(strange[0])}, the pedigree {example}",)
+
+
+def trend_notes(pedigree: Pedigree) -> list[str]:
+    """Say where unknown parents of late birth years draw a trend towards 0: nothing where few are, or with groups.
+
+    An unknown parent is an animal of the base population, whose mean is 0, in whatever year its progeny are born.
+    """
+    if pedigree.birth is None or pedigree.groups:
+        return []
+    years = birth_years(pl.Series(pedigree.birth, nan_to_null=True))
+    if years.drop_nulls().n_unique() < 2:
+        return []
+    first, last = int(years.min()), int(years.max())  # type: ignore[arg-type]
+    is_late = (years > (first + last) / 2).fill_null(False).to_numpy()
+    lacks = np.stack([pedigree.sire[is_late] < 0, pedigree.dam[is_late] < 0])
+    if lacks.mean() <= _MAX_SHARE_UNKNOWN:
+        return []
+    return [
+        f"{100 * lacks.mean():.0f} % of the parents of animals born after {(first + last) // 2} are unknown "
+        f"({counted(int(lacks.any(axis=0).sum()), 'animal', 'lacks')} one or both, of {lacks.shape[1]:,}). They count "
+        "as animals of the base population, whose mean is 0, which draws a genetic trend towards 0; groups of unknown "
+        "parents (data.groups, effect: random, fixed or metafounders) say where they come from"
+    ]
 
 
 def warn_of_unused_pedigree(analysis: Analysis, phenotypes: Phenotypes, kin: Kin | None) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from mmgibbs.data.interactions import interactions_of_columns
 from mmgibbs.data.kin import (
     find_recorded_ids,
     read_kin,
+    trend_notes,
     uses_pedigree,
     warn_of_strangers,
     warn_of_unused_pedigree,
@@ -41,6 +42,7 @@ from mmgibbs.data.record_checks import (
     refuse_rounded_ids,
     warn_of_doubles,
     warn_of_ids_as_numbers,
+    warn_of_nicknames,
     warn_of_other_parents,
     warn_of_repeated_records,
 )
@@ -151,7 +153,7 @@ def _prepare(analysis: Analysis, progress: Callable[..., None] | None, table: Ph
             effects, records.observed, records.mean, records.weight, names, groups, kin.pedigree.groups if kin else ()
         )
     terms = fixed.terms + tuple(_hold_groups(term, fixed.groups_active) for term, _ in built)
-    of_pedigree = tuple(name_keys(note) for note in kin.pedigree.notes) if kin else ()
+    of_pedigree = (*map(name_keys, kin.pedigree.notes), *trend_notes(kin.pedigree)) if kin else ()
     used = markers or any(r.relationship.of_genotypes for r in analysis.model.random.values())
     unused = () if used else (ResultWarning("data.genotypes: no term of the model uses the genotypes"),)
     of_genotypes = () if genotypes is None else (*genotypes.notes, *of_markers, *unused)
@@ -194,6 +196,7 @@ def _prepare(analysis: Analysis, progress: Callable[..., None] | None, table: Ph
         warnings += tuple(name_keys(warning) for warning in kin.pedigree.warnings)
         warnings += warn_of_similar_groups(analysis, kin.pedigree.groups)
         warnings += warn_of_other_parents(analysis, records.phenotypes, kin.pedigree)
+        warnings += warn_of_nicknames(analysis, records.phenotypes, kin.pedigree)
     warnings += () if genotypes is None else genotypes.warnings
     warnings += (*builder.warnings, *fixed.warnings)
     warnings += (*warn_of_strangers(analysis, records, kin), *warn_of_unused_pedigree(analysis, phenotypes, kin))

@@ -5,13 +5,15 @@ Rows that are the same as an earlier one are named only where chance can hardly 
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from mmgibbs.config import Analysis
-from mmgibbs.data.animal_ids import guess_parent_role
+from mmgibbs.config import Analysis, RandomEffect
+from mmgibbs.data.animal_ids import explain_respelled, guess_parent_role
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, read_phenotypes
 from mmgibbs.data.random import ANIMAL_COLUMNS, animal_column, unknown_values
 from mmgibbs.data.responses import response_columns
@@ -20,10 +22,12 @@ from mmgibbs.models.terms import Term
 from mmgibbs.pedigree.problems import MAX_ROWS_LISTED, Problems, list_rows
 from mmgibbs.pedigree.read import Pedigree
 from mmgibbs.pedigree.row_checks import LOST_DIGITS
-from mmgibbs.pedigree.spelling import have_lost_digits
+from mmgibbs.pedigree.spelling import are_unknown_codes, have_lost_digits
 from mmgibbs.pedigree.tables import counted, quoted
 
 _ALIKE, _BY_CHANCE = 10.0, 0.1
+_PARENTS = ("sire", "dam")
+_MAX_IDS_COMPARED, _LIKENESS = 20_000, 0.8  # of other ids, letter by letter
 
 
 def warn_of_doubles(analysis: Analysis, phenotypes: Phenotypes) -> tuple[str, ...]:
@@ -204,23 +208,68 @@ def _columns_of_ids(analysis: Analysis) -> dict[str, str]:
     return out
 
 
+class _ParentColumn(NamedTuple):
+    """A column of the records with sires or dams that is the level of an effect."""
+
+    path: str
+    role: str
+    effect: RandomEffect
+
+
+def _parent_columns(analysis: Analysis, phenotypes: Phenotypes) -> list[_ParentColumn]:
+    """List the columns that are named for a parent, or as the pedigree names its column, each once."""
+    stated = analysis.data.pedigree_columns
+    roles = {str(column): role for role, column in (() if stated is None else stated.given.items()) if role in _PARENTS}
+    out = {}
+    for name, path in ((name, f"model.random.{name}") for name in analysis.model.random):
+        for of_effect, effect in analysis.model.random[name].effects.items():
+            role = roles.get(effect.level) or guess_parent_role(effect.level)
+            if role is not None and phenotypes.has(effect.level):
+                place = f"{path}.effects.{of_effect}.level" if of_effect else f"{path}.level"
+                out[effect.level] = _ParentColumn(place, role, effect)
+    return list(out.values())
+
+
+def warn_of_nicknames(analysis: Analysis, phenotypes: Phenotypes, pedigree: Pedigree) -> tuple[str, ...]:
+    """A warning for each column of sires or dams whose animals are mostly not in the pedigree.
+
+    Effects of relatives refuse such animals; the levels of independent effects may be anything.
+    """
+    out = []
+    for path, role, effect in _parent_columns(analysis, phenotypes):
+        text = phenotypes.text(effect.level, path, unknown_values(effect, True, analysis.data))
+        ids = text.filter(~are_unknown_codes(text)).unique(maintain_order=True)
+        absent = ids.filter(pedigree.codes(ids).is_null())
+        if 2 * len(absent) <= len(ids):
+            continue
+        respelled = explain_respelled(absent, pedigree.ids, pedigree.name)
+        known = pedigree.ids.head(_MAX_IDS_COMPARED).to_list()
+        close = {i: difflib.get_close_matches(i, known, 1, _LIKENESS) for i in absent.head(SHOWN)}
+        like = ", ".join(f"{quoted(of[0])} for {quoted(i)}" for i, of in close.items() if of)
+        hint = respelled or (f"{pedigree.name} has ids that are like them: {like}" if like else "")
+        shown = ", ".join(map(quoted, absent.head(SHOWN)))
+        out.append(
+            f"{phenotypes.name}: column {quoted(effect.level)} ({path}) has {len(absent):,} of {len(ids):,} {role}s "
+            f"that are not in the pedigree, such as {shown}{f' ({hint})' if hint else ''}: are they other names of its "
+            f"animals? A {role} of two names counts as two. Write ids as in the pedigree, or leave the column out: the "
+            f"{role}s are then the pedigree's. It is right for recipients and foster parents without a row"
+        )
+    return tuple(out)
+
+
 def warn_of_other_parents(analysis: Analysis, phenotypes: Phenotypes, pedigree: Pedigree) -> tuple[str, ...]:
     """A warning for each column of sires or dams, used as a level, whose animals are not the pedigree's parents.
 
     Both must be known. It may be right: the dam of a record is the recipient of an embryo, or a foster mother.
     """
     animal = animal_column(analysis.model.random, phenotypes)
-    if animal is None or not phenotypes.has(animal):
+    columns = [c for c in _parent_columns(analysis, phenotypes) if c.effect.level != animal]
+    if animal is None or not phenotypes.has(animal) or not columns:
         return ()
-    random = analysis.model.random.values()
-    effects = {e.level: e for r in random for e in r.effects.values() if e.level != animal and phenotypes.has(e.level)}
-    columns = [(c, role, effect) for c, effect in effects.items() if (role := guess_parent_role(c)) is not None]
-    if not columns:
-        return ()
-    unknown = analysis.data.unknown_parent
-    codes = _codes(pedigree, phenotypes, animal, unknown)
+    codes = _codes(pedigree, phenotypes, animal, analysis.data.unknown_parent)
     out = []
-    for column, role, effect in columns:
+    for _, role, effect in columns:
+        column = effect.level
         pedigree_parents = np.where(codes >= 0, getattr(pedigree, role)[codes], -1)
         pedigree_parents = np.where(
             pedigree_parents < len(pedigree.ids), pedigree_parents, -1

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from mmgibbs.config.fields import NOT_IN_A_NAME
+from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.config.tables import MISSING, UNKNOWN_PARENT
-from mmgibbs.data.genotypes.file_format import format_of_content
+from mmgibbs.config.text import as_number
+from mmgibbs.data.genotypes.file_format import format_of_content, open_genotypes
+from mmgibbs.data.genotypes.prepare import prepare_genotypes
 from mmgibbs.data.number_format import Decimal
 from mmgibbs.data.self_explained import is_linear_function
 from mmgibbs.draft.animals import Animals, find_animals, recognised
@@ -26,6 +31,7 @@ from mmgibbs.draft.columns import (
 )
 from mmgibbs.draft.roles import (
     COUNTS,
+    STATUS,
     CasesOfSize,
     Role,
     TimeAndStatus,
@@ -55,9 +61,11 @@ from mmgibbs.pedigree.group_names import GROUP_PARENTS
 from mmgibbs.pedigree.parents import UNKNOWN_VALUES
 from mmgibbs.pedigree.problems import Problems
 from mmgibbs.pedigree.read import Pedigree, read_pedigree
+from mmgibbs.pedigree.spelling import are_unknown_codes, is_unknown_code
 from mmgibbs.pedigree.tables import nearest, open_table
 
 _REPEATED = 1.5  # records of an animal
+_MIN_NUMBERS_BELOW = 0.8  # share of the values of a column, below a word that is its name
 _ALIKE, _MIN_COMPARED = 0.995, 20  # correlation of two covariates, and records that have both
 _MOST_FIXED, _OF_A_LEVEL = 10, 20.0  # levels, and records in each, of a fixed class of a trait that is not normal
 
@@ -93,6 +101,7 @@ class Guess:
     genotypes: Path | None = None
     kind_of_genotypes: str = ""  # 'HapMap', where the file shows it
     genotyped: tuple[int, int] = (0, 0)  # of the animals with records: with genotypes, all
+    is_single_step: bool = False  # relationships of the pedigree and the genotypes together
     traits: list[Column] = field(default_factory=list)  # the first is analysed, the others are offered
     n_traits: int = 1
     censored: tuple[Column, dict[str, list[str]]] | None = None
@@ -113,20 +122,29 @@ class Guess:
     of_pedigree: tuple[str, ...] = ()
     problems: Problems = field(default_factory=Problems)  # of the pedigree, without which the guess was made
 
+    def has_unknown(self, parent: Column) -> bool:
+        """True if some record of a chosen trait has an unknown parent: no value, or a code for one."""
+        codes = self.unknown_parents.all_codes
+        text = parent.text.to_frame().select(pl.when(~pl.first().is_in(codes)).then(pl.first())).to_series()
+        return self.count_missing(replace(parent, text=text)) > 0 or bool(are_unknown_codes(text.drop_nulls()).any())
+
     def columns_by_use(self, use: str) -> list[Column]:
         return [c for c in self.columns if self.roles[c.name].use == use]
 
-    def count_missing(self, c: Column) -> int:
-        """Records of a chosen trait without a value in this column."""
+    def count_missing(self, *columns: Column) -> int:
+        """Records of a chosen trait without a value in some of these columns."""
         traits = pl.DataFrame([t.text.is_not_null() for t in self.traits[: self.n_traits]])
         observed = traits.select(pl.any_horizontal(pl.all())).to_series()
-        return int((observed & c.text.is_null()).sum())
+        lacks = pl.DataFrame([c.text.is_null() for c in columns]).select(pl.any_horizontal(pl.all())).to_series()
+        return int((observed & lacks).sum())
 
     @property
     def is_by_site(self) -> bool:
-        """The trait of each site of a trial is one of its own."""
+        """The trait of each site of a trial is one of its own, where names of traits can have those of the sites."""
         trial = self.trial
-        return trial is not None and trial.site is not None and trial.is_replicated and self.is_normal
+        if trial is None or trial.site is None or not (trial.is_replicated and self.is_normal):
+            return False
+        return not any(mark in site for site in trial.site.values() for mark in NOT_IN_A_NAME)
 
     @property
     def is_normal(self) -> bool:
@@ -189,7 +207,7 @@ def guess(
     kin, selfing = None, None
     if pedigree_file is not None:
         kin, unknown_parents, selfing = _pedigree(pedigree_file, of_file, unknown_parents, problems)
-    genotyped = None if genotypes is None else _genotyped(genotypes)
+    genotyped = None if genotypes is None else open_genotypes(_genotypes_section(genotypes)).ids
     animals = find_animals(
         columns, kin, genotyped, None if pedigree_file is None else _id_column(pedigree_file, of_file)
     )
@@ -217,9 +235,12 @@ def guess(
     _choose_traits(out, traits)
     _leave_out_repetitions(out)
     _random_for_liabilities(out)
-    if genotyped is not None:
+    if genotyped is not None and genotypes is not None:
+        genotyped = genotyped if trial is None else _genotyped_lines(genotypes)
         out.genotypes, out.genotyped = genotypes, _count_genotyped(genotyped, animals)
-        out.kind_of_genotypes = "" if genotypes is None else FORMATS[format_of_content(genotypes)].label
+        is_pedigree = kin is not None and selfing is None and animals.animal is not None
+        out.is_single_step = is_pedigree and out.genotyped[0] < out.genotyped[1]
+        out.kind_of_genotypes = FORMATS[format_of_content(genotypes)].label
     return out
 
 
@@ -266,7 +287,7 @@ def _records(path: Path, stated: StatedData, traits: Sequence[str]) -> RecordsOf
         first = (
             open_table(path, stated.widths, False, encoding=stated.encoding).first_record or ()
         )  # none in parquet, which has names
-        named = not any(_is_number(name) for name in first)
+        named = _are_names(first, path, stated)
         header = True if named else [f"column{i}" for i in range(1, len(first) + 1)]
         table = open_table(path, stated.widths, header, encoding=stated.encoding)
         notes = tuple(note.replace(ENCODING, "data.encoding") for note in table.notes)
@@ -281,12 +302,21 @@ def _records(path: Path, stated: StatedData, traits: Sequence[str]) -> RecordsOf
         raise DataError(str(error).replace(ENCODING, option_name("encoding"))) from None
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+_WORD = re.compile(r"[^\W\d_]{2}.*")
+
+
+def _are_names(first: Sequence[str], path: Path, stated: StatedData) -> bool:
+    """Check whether the first line holds names: no numbers, or words above columns of numbers ('2019' beside 'weight').
+
+    Names of missing values, such as 'NaN', are names as well.
+    """
+    is_number = [as_number(text) is not None for text in first]
+    if not any(is_number) or all(is_number) or len(set(first)) < len(first):
+        return not any(is_number)
+    words = [i for i, text in enumerate(first, 1) if _WORD.fullmatch(text) and not is_unknown_code(text, "value")]
+    below = open_table(path, stated.widths, False, encoding=stated.encoding).read(words)[1:]
+    shares = below.select(pl.all().str.contains(r"^[+-]?[0-9]+([.,][0-9]+)?$").mean()).row(0)
+    return any(share is not None and share >= _MIN_NUMBERS_BELOW for share in shares)
 
 
 def _pedigree(
@@ -347,12 +377,13 @@ def _selfing_column(path: Path, of_file: Mapping[str, Any]) -> str | None:
         return None
 
 
-def _genotyped(path: Path) -> pl.Series:
-    """Ids of the animals of a file of genotypes."""
-    from mmgibbs.config.genotypes import Genotypes
-    from mmgibbs.data.genotypes.file_format import open_genotypes
+def _genotypes_section(path: Path) -> Genotypes:
+    return Genotypes.model_validate(str(path.resolve())).completed()
 
-    return open_genotypes(Genotypes.model_validate(str(path.resolve())).completed()).ids
+
+def _genotyped_lines(path: Path) -> pl.Series:
+    """Ids of the lines whose genotypes pass the quality control; all lines of a trial need them."""
+    return prepare_genotypes(_genotypes_section(path), None, None).checked.animals.filter("kept")["animal"]
 
 
 def _count_genotyped(ids: pl.Series, animals: Animals) -> tuple[int, int]:
@@ -419,6 +450,12 @@ def _choose_traits(g: Guess, wanted: Sequence[str]) -> None:
     g.traits = [by_name[n] for n in wanted] + [c for c in likely if c.name not in wanted]
     g.n_traits = max(1, len(wanted))
     g.censored = find_status(g.traits[0], [c for c in g.columns if c is not g.traits[0]])
+    statuses = [c for c in g.columns if has_word(c.name, STATUS)]
+    covariates = sorted(g.columns_by_use("covariate"), key=lambda c: has_word(c.name, ("age",)))
+    time = next((c for c in covariates if find_status(c, statuses)), None)
+    if time is not None and g.censored is None and not wanted:
+        g.roles[time.name] = Role("trait", "a time, and another column says whether it has ended")
+        g.traits, g.censored = [time, *g.traits], find_status(time, statuses)
     if g.censored is not None:
         g.roles[g.censored[0].name] = Role("status", f"says whether {g.traits[0].name} has ended")
         g.traits = [c for c in g.traits if c is not g.censored[0]]

@@ -213,9 +213,20 @@ def _refuse(path: Path, tables: Sequence[Path], overwrite: bool) -> None:
 
 
 def _write_accepted(text: DraftText, new: Path) -> tuple[str | None, Method]:
-    """Write the analysis to `new`, with the first method that `mmgibbs check` accepts; return what it would refuse, and
+    """Write the analysis to `new`, or the simpler one, as `mmgibbs check` accepts it; return what it would refuse, and
     the method.
     """
+    refused, method = _write_any_method(text, new)
+    if refused is None or text.simpler is None:
+        return refused, method
+    if (simpler := _write_accepted(text.simpler, new))[0] is None:
+        return simpler
+    new.write_text(text.write(method), encoding="utf-8")
+    return refused, method
+
+
+def _write_any_method(text: DraftText, new: Path) -> tuple[str | None, Method]:
+    """Write the analysis to `new` with the first method that is accepted; return what is refused, and the method."""
     first = text.first_method
     new.write_text(text.write(first), encoding="utf-8")
     try:
@@ -223,7 +234,7 @@ def _write_accepted(text: DraftText, new: Path) -> tuple[str | None, Method]:
         prepared = prepare(analysis)
         try:
             assemble(analysis, prepared)
-        except ModelError as error:
+        except (ModelError, DataError) as error:
             return _write_other_method(text, new, analysis, prepared, str(error))
     except MmgibbsError as error:
         return str(error).replace(f"{new}: ", ""), first
@@ -235,16 +246,19 @@ def _write_other_method(
 ) -> tuple[str | None, Method]:
     """Write the analysis with another method where flat priors leave no posterior.
 
-    It is REML where that can estimate every variance, else BLUP; proper priors of traits that are not normal.
+    It is REML where that can estimate every variance, else BLUP; proper priors of traits that are not normal, and with
+    effects of SNPs.
     """
     is_normal = all(trait.is_normal for trait in analysis.traits)
-    for method in (Method("reml"), _given_variances(prepared)) if is_normal else (_proper_priors(prepared),):
+    proper, fixed = _proper_priors(analysis, prepared), GIBBS._replace(fixed="prior: {variance: 10}")
+    of_liabilities = (proper, fixed, proper._replace(fixed=fixed.fixed))
+    for method in (Method("reml"), _given_variances(prepared), proper) if is_normal else of_liabilities:
         method = method._replace(reason=" ".join(refused.replace(f"{new}: ", "").split()))
         new.write_text(text.write(method), encoding="utf-8")
-        completed = load_analysis(new)
         try:
-            assembled = assemble(completed, prepared)
-        except ModelError:
+            completed = load_analysis(new)
+            assembled = assemble(completed, prepare(completed) if method.fixed else prepared)
+        except MmgibbsError:
             continue
         if not (method.name == "reml" and assembled.undetermined):
             return None, method
@@ -264,7 +278,7 @@ def _rounded(G: np.ndarray) -> str:
     return str(rows[0][0] if len(rows) == 1 else rows)
 
 
-def _proper_priors(prepared: Prepared) -> Method:
+def _proper_priors(analysis: Analysis, prepared: Prepared) -> Method:
     random = [t.name for t in prepared.design.terms if t.kind == "random"]
-    has_normal = any(prepared.phenotypic_variance > 0)
+    has_normal = not all(trait.has_unit_residual for trait in analysis.traits)
     return Method("gibbs", dict.fromkeys((*random, *(["residual"] if has_normal else [])), "{prior: {half_t: {}}}"))

@@ -6,16 +6,21 @@ import textwrap
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from mmgibbs.draft.yaml_text import yaml_text
+
 COMMENT_COLUMNS = 108
 SAMPLING = "sampler: {chains: 4, burn_in: 1000, samples: 6000, thin: 5, seed: 42}"
 
 
 class Method(NamedTuple):
-    """gibbs, reml or blup; `variances`: term -> value as YAML; reason: why flat priors are refused."""
+    """gibbs, reml or blup; `variances`: term -> value as YAML; reason: why flat priors are refused; fixed: keys of the
+    fixed effects.
+    """
 
     name: str = "gibbs"
     variances: Mapping[str, str] | None = None
     reason: str = ""
+    fixed: str = ""
 
     def describe(self) -> str:
         """Return the choice and its reason, '' for Gibbs sampling with flat priors."""
@@ -41,7 +46,8 @@ def method_lines(method: Method, offers_reml: bool) -> list[str]:
         ]
     if method.variances is not None:
         mode = ["  mode: fixed"] if method.name == "blup" else []
-        lines += ["variances:", *mode, *(f"  {name}: {value}" for name, value in method.variances.items()), ""]
+        pairs = [f"  {yaml_text(name)}: {value}" for name, value in method.variances.items()]
+        lines += ["variances:", *mode, *pairs, ""]
     if method.name == "blup":
         return [*lines, "sampler: {method: blup}  # breeding values at given variances"]
     lines.append(f"{SAMPLING}  # a longer run has smaller Monte Carlo errors")

@@ -19,6 +19,7 @@ import numpy as np
 from mmgibbs.config.text import as_number
 from mmgibbs.data.missing_codes import looks_like_code
 from mmgibbs.draft.columns import FEW, Column, determines, split_words
+from mmgibbs.pedigree.spelling import is_unknown_code
 
 CLASSES = """sex gender herd flock farm year yr yob byear birthyear season month contemporary cg hys htd htm htw hy
     group batch pen block breed housing parity lactation lact treatment trt station technician region location site
@@ -37,6 +38,7 @@ STATUS = "status censored censoring event culled".split()
 YES = {"yes", "y", "true", "ill", "sick", "affected", "diseased", "dead", "case", "positive", "pos", "1"}
 NO = {"no", "n", "false", "well", "healthy", "unaffected", "alive", "control", "negative", "neg", "0"}
 STILL = {"alive", "living", "censored", "in herd", "in_herd", "active", "right"}  # a life that has not ended
+OF_BOUNDS = {"censored", "right"}  # words for the values of any trait
 ENDED = {"culled", "dead", "died", "event", "failed", "sold", "exact", "ended"}
 # Results of an evaluation, or the true values of a simulation: no trait, whatever they look like.
 RESULTS = "true ebv ebvs gebv gebvs tbv bv tgv pbv blup liability reliability accuracy".split()
@@ -222,13 +224,16 @@ def guess_type(c: Column) -> tuple[str, dict[str, object], str]:
 
 
 def codes_among_words(c: Column) -> list[str]:
-    """The only numbers of a column of words that are codes of missing values: -99 beside yes and no."""
+    """The values of a column of words that are codes of missing values: -99, N/A or - beside yes and no."""
     if c.numbers is not None or c.odd is not None:
         return []
     values = c.values()
     numbers = [value for value in values if as_number(value) is not None]
-    is_beside_words = len(values) - len(numbers) >= 2
-    return numbers if is_beside_words and all(map(looks_like_code, numbers)) else []
+    texts = [v for v in values if v not in numbers and (is_unknown_code(v, "level") or not any(map(str.isalnum, v)))]
+    words = [value for value in values if value not in (*numbers, *texts)]
+    if len(words) < 2 or not all(map(looks_like_code, numbers)) or len({*texts} & {"+", "-"}) > 1:
+        return []
+    return [*numbers, *texts]
 
 
 def _categories(values: Sequence[str]) -> tuple[str, dict[str, object], str]:
@@ -249,12 +254,17 @@ def _two_words(values: Sequence[str]) -> tuple[str, dict[str, object], str]:
 
 
 def find_status(trait: Column, columns: Sequence[Column]) -> tuple[Column, dict[str, list[str]]] | None:
-    """A column that says whether the value of a trait is known or only a bound, and what its cells mean."""
-    if trait.numbers is None:
+    """A column that says whether the value of a trait is known or only a bound, and what its cells mean.
+
+    'alive' and 'dead' say it of a time; 'censored' and 'right' of any trait.
+    """
+    if trait.numbers is None or not np.nanmin(trait.numbers, initial=np.inf) > 0:
         return None
+    is_time = _is_time(trait)
     for c in columns:
         values = c.values()
-        if c.numbers is None and 2 <= len(values) <= 3 and {v.lower() for v in values} <= STILL | ENDED:
+        words = {v.lower() for v in values}
+        if c.numbers is None and 2 <= len(values) <= 3 and words <= STILL | ENDED and (is_time or words & OF_BOUNDS):
             right = [v for v in values if v.lower() in STILL]
             if right and len(right) < len(values):
                 return c, {"right": right, "none": [v for v in values if v not in right]}

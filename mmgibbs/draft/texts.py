@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -32,6 +32,10 @@ class DraftText(Protocol):
     def first_method(self) -> Method:
         """The method that is tried first."""
 
+    @property
+    def simpler(self) -> DraftText | None:
+        """The text to write where this one is refused."""
+
     def write(self, method: Method) -> str:
         """Return the text of the file."""
 
@@ -53,6 +57,11 @@ class TextOfGuess:
     def first_method(self) -> Method:
         """REML of trials, otherwise Gibbs sampling."""
         return Method("reml") if self.guess.trial is not None and can_use_reml(self.guess) else GIBBS
+
+    @property
+    def simpler(self) -> TextOfGuess | None:
+        """The relationships of the pedigree alone."""
+        return replace(self, guess=replace(self.guess, is_single_step=False)) if self.guess.is_single_step else None
 
     def write(self, method: Method) -> str:
         """Return the text of the file."""
@@ -85,6 +94,11 @@ class TextOfFormula:
     def first_method(self) -> Method:
         """Gibbs sampling."""
         return GIBBS
+
+    @property
+    def simpler(self) -> None:
+        """None: the formula says what is written."""
+        return None
 
     @cached_property
     def _translated(self) -> tuple[dict[str, Any], list[str]]:

@@ -13,22 +13,24 @@ MIN_SITES_OF_FACTORS = 3
 MAX_FIELDS = 6  # sites whose field trend is drafted; of more, the first ones are offered
 
 
-def fixed_lines(g: Guess) -> list[str]:
-    """Sites where they are no traits of their own, and replicates."""
+def fixed_lines(g: Guess, keys: str) -> list[str]:
+    """Sites where they are no traits of their own, and replicates; keys: of every effect."""
     trial = g.trial
     if trial is None:
         return []
     groups = []
     if trial.site is not None and not g.is_by_site:
-        groups.append((trial.site, trial.site.name, "sites"))
+        groups.append(([trial.site], trial.site.name, "sites"))
     replicates, _ = trial.group_names(g.is_by_site)
     if trial.replicate is not None and replicates is not None and (g.is_by_site or not trial.lacks_replicates):
-        groups.append((trial.replicate, replicates, f"replicates{' of each site' * (trial.site is not None)}"))
+        columns = [trial.replicate, *([trial.site] if trial.site is not None and not g.is_by_site else [])]
+        groups.append((columns, replicates, f"replicates{' of each site' * (trial.site is not None)}"))
     lines = []
-    for column, name, what in groups:
-        gaps = g.count_missing(column)
+    for columns, name, what in groups:
+        gaps = g.count_missing(*columns)
         lack = f"; {counted(gaps, 'record', 'lacks')} it: write the values, or use this line" if gaps else ""
-        effect = f"{yaml_text(name)}: {{{'without_value: drop' if gaps else ''}}}"
+        body = ", ".join(filter(None, (keys, "without_value: drop" if gaps else "")))
+        effect = f"{yaml_text(name)}: {{{body}}}"
         lines.append(f"    {'# ' if gaps else ''}{effect}  # {what}{lack}")
     return [*lines, f"    # {entry(trial.line, '')}  # lines, fixed instead of random"]
 
@@ -45,11 +47,12 @@ def random_lines(g: Guess, trial: Trial) -> list[str]:
         out.append(f"    # {lines - genotyped:,} lines have no genotypes: without them, relationship: genomic")
     replicates, blocks = trial.group_names(g.is_by_site)
     if replicates is not None and trial.lacks_replicates and not g.is_by_site:
-        omit = "unknown_level: omit" if trial.replicate is not None and g.count_missing(trial.replicate) else ""
+        parts = [part for part in (trial.site, trial.replicate) if part is not None]
+        omit = "unknown_level: omit" if g.count_missing(*parts) else ""
         out.append(f"    {yaml_text(replicates)}: {{{omit}}}  # replicates, random: some sites have fewer than others")
     if trial.block is not None and blocks is not None:
-        parts = [trial.block, *([trial.replicate] if trial.is_nested and trial.replicate is not None else [])]
-        omit = "unknown_level: omit" if any(g.count_missing(part) for part in parts) else ""
+        parts = [part for part in (trial.block, trial.replicate, trial.site) if part is not None]
+        omit = "unknown_level: omit" if g.count_missing(*parts) else ""
         out.append(f"    {yaml_text(blocks)}: {{{omit}}}  # blocks{' of each site' * (trial.site is not None)}")
     return out + _field_trends(g, trial)
 

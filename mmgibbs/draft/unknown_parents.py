@@ -65,14 +65,16 @@ class UnknownParents:
             data["groups"] = {"column": str(self.column)}
         return data
 
-    def lines(self, pedigree: Pedigree | None) -> list[str]:
-        """Lines of the section `data`, with alternatives as comments."""
+    def lines(self, pedigree: Pedigree | None, is_single_step: bool) -> list[str]:
+        """Lines of the section `data`, with alternatives as comments; single step has metafounders for groups."""
+        effect = "effect: metafounders, gamma: genotypes}" if is_single_step else "effect: random}"
+        alternative = "their relationships are those of the genotypes" if is_single_step else "or effect: fixed"
         out = [] if self.codes is None else [f"  unknown_parent: {yaml_list(self.codes)}"]
         if self.groups:
             n = "" if pedigree is None else f"{counted(pedigree.n_groups, 'group')} in place of parents; "
-            out.append(f"  groups: {{parents: {yaml_list(self.groups)}, effect: random}}  # {n}or effect: fixed")
+            out.append(f"  groups: {{parents: {yaml_list(self.groups)}, {effect}  # {n}{alternative}")
         elif self.column is not None:
-            out.append(f"  groups: {{column: {yaml_text(str(self.column))}, effect: random}}  # or effect: fixed")
+            out.append(f"  groups: {{column: {yaml_text(str(self.column))}, {effect}  # {alternative}")
         elif self.offered_column is not None:
             out.append(
                 f"  # groups: {{column: {yaml_text(self.offered_column)}, effect: random}}  # it has a value where a "

@@ -41,7 +41,7 @@ def analysis_text(g: Guess, path: Path, method: Method = GIBBS) -> str:
         *_traits(g),
         "",
         "model:",
-        *_fixed(g),
+        *_fixed(g, method.fixed),
         *_random(g),
         *_markers(g),
         "",
@@ -303,7 +303,7 @@ def _data(g: Guess, folder: Path) -> list[str]:
         if g.stated.pedigree_encoding is not None:
             lines.append(f"  pedigree_encoding: {yaml_text(g.stated.pedigree_encoding)}")
     if g.pedigree_file is not None:
-        lines += g.unknown_parents.lines(g.pedigree)
+        lines += g.unknown_parents.lines(g.pedigree, g.is_single_step)
     absent = g.animals.distinct - g.animals.known
     if g.pedigree is not None and absent:
         lines.append(
@@ -414,13 +414,14 @@ def _missing_numbers(c: Column, numbers: np.ndarray) -> list[str]:
     return [f"  # {entry(c, f'missing: {written_codes(cells)}')}  # {said}: use this line where that means missing"]
 
 
-def _fixed(g: Guess) -> list[str]:
+def _fixed(g: Guess, keys: str) -> list[str]:
+    """The section `fixed`; keys: of every effect."""
     lines = []
     for c in g.columns:
         role = g.roles[c.name]
         gaps = g.count_missing(c)
         if role.use in ("class", "covariate"):
-            body = "kind: covariate" if role.use == "covariate" else ""
+            body = ", ".join(filter(None, ("kind: covariate" if role.use == "covariate" else "", keys)))
             lines.append(_line(c, body, role.why, gaps))
             if role.use == "covariate":
                 lines.append(f"    # {entry(c, 'kind: covariate, degree: 2')}  # a curve")
@@ -435,7 +436,7 @@ def _fixed(g: Guess) -> list[str]:
             measured = c.numbers is not None and not c.few and not (g.named and hint(c.name) in ("class", "random"))
             body = "kind: covariate" if measured else ""
             lines.append(f"    # {entry(c, body)}  # left out: {role.why}")
-    lines += fixed_lines(g)
+    lines += fixed_lines(g, keys)
     active = any(not line.lstrip().startswith("#") for line in lines)
     return ["  fixed:" if active else "  fixed: {}  # the mean is always in the model", *lines]
 
@@ -482,7 +483,7 @@ def _random(g: Guess) -> list[str]:
             ]
         lines += [f"    # {entry(animal, 'relationship: inverse.txt')}  # the inverse of a relationship matrix"]
     elif g.animals.sire is not None and g.animals.sire.records_per_level >= _PROGENY:
-        omit = "unknown_level: omit" if g.count_missing(g.animals.sire) else ""
+        omit = "unknown_level: omit" if g.has_unknown(g.animals.sire) else ""
         lines += [f"    {entry(g.animals.sire, omit, 'level')}  # sires, independent, as there is no pedigree"]
     for c in g.columns_by_use("random"):
         body = "unknown_level: omit" if g.count_missing(c) else ""
@@ -503,19 +504,23 @@ def _genetic(g: Guess) -> list[str]:
             return [
                 "    # genetic: {level: COLUMN, relationship: pedigree}  # which column has the ids of the pedigree?"
             ]
-        omit = ", unknown_level: omit" if g.count_missing(g.animals.sire) else ""
+        omit = ", unknown_level: omit" if g.has_unknown(g.animals.sire) else ""
         sire = yaml_text(g.animals.sire.name)
         return [f"    sire: {{level: {sire}, relationship: pedigree{omit}}}  # a sire model: {g.animals.why}"]
     level = yaml_text(animal.name)
     kind = "pedigree" if g.selfing is None else f"{{kind: pedigree, selfing: {yaml_text(g.selfing)}}}"
-    genotypes = ""
-    if _only_relatives_are_genotyped(g) and not g.unknown_parents.has_groups:
-        kind, genotypes = "single_step", f"; {g.genotypes.name} has relatives of these animals"  # type: ignore[union-attr]
+    genotypes, single_step = (
+        "",
+        "{kind: single_step, tune: none, frequencies: half}" if g.unknown_parents.has_groups else "single_step",
+    )
+    if g.is_single_step and g.genotypes is not None:
+        kind, genotypes = single_step, f"; {g.genotypes.name} has some of these animals, or relatives"
     lines = [f"    genetic: {{level: {level}, relationship: {kind}}}  # breeding values; {g.animals.why}{genotypes}"]
-    if _only_relatives_are_genotyped(g) and g.unknown_parents.has_groups:
+    if g.genotypes is not None and not g.genotyped[0] and not g.is_single_step:
+        of_groups = "; data.groups then needs effect: metafounders, and gamma"
         lines += [
-            "    # With the genotypes, instead of `genetic`; data.groups then needs effect: metafounders, and gamma:",
-            f"    # genetic: {{level: {level}, relationship: {{kind: single_step, tune: none}}}}",
+            f"    # With the genotypes, instead of `genetic`{of_groups if g.unknown_parents.has_groups else ''}:",
+            f"    # genetic: {{level: {level}, relationship: {single_step}}}",
         ]
     if g.repeated:
         lines += [
@@ -537,25 +542,21 @@ def _genetic(g: Guess) -> list[str]:
     ]
 
 
-def _only_relatives_are_genotyped(g: Guess) -> bool:
-    """Bulls whose daughters have the records: their genotypes are of use by single step alone."""
-    return g.genotypes is not None and g.pedigree is not None and g.selfing is None and not g.genotyped[0]
-
-
 def _some_dams_unknown(g: Guess) -> bool:
     assert g.pedigree is not None and g.animals.animal is not None
     if g.animals.dam is not None:
-        return g.count_missing(g.animals.dam) > 0
+        return g.has_unknown(g.animals.dam)
     codes = g.pedigree.codes(g.animals.animal.text.drop_nulls().unique())
     return codes.null_count() > 0 or any(g.pedigree.dam[c] < 0 for c in codes.to_list())
 
 
 def _markers(g: Guess) -> list[str]:
-    if g.genotypes is None or g.animals.animal is None or g.trial is not None or _only_relatives_are_genotyped(g):
+    if g.genotypes is None or g.animals.animal is None or g.trial is not None or g.is_single_step:
         return []
-    body = f"level: {yaml_text(g.animals.animal.name)}"
-    if g.genotyped[0] < g.genotyped[1]:
-        body += ", without_genotypes: keep"
+    if g.pedigree is not None and not g.genotyped[0]:  # genotypes of relatives are of use by single step alone
+        return []
+    # also where all are genotyped: data.genotypes.quality may leave some of them out
+    body = f"level: {yaml_text(g.animals.animal.name)}, without_genotypes: keep"
     return [
         "  markers:",
         f"    snps: {{{body}}}  # SNP effects{' with the pedigree' if g.pedigree is not None else ''}",

@@ -15,7 +15,6 @@ from mmgibbs.build.observed_scale import extreme_levels, liability_facts
 from mmgibbs.build.pev_samples import PevSamples, shares_of_variance, words_of_samples
 from mmgibbs.build.saved_draws import saved_draws_notes
 from mmgibbs.build.targets import StoppingRule, stopping_rule
-from mmgibbs.build.trends import trend_notes
 from mmgibbs.config import Analysis
 from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.data.prepared import Prepared
@@ -138,7 +137,6 @@ class MixedModelProblem:
             *self._interweaving_notes(),
             *of_decisions,
             *saved_draws_notes(model, self.schedule, "gibbs"),
-            *(trend_notes(self.prepared.pedigree, self.prepared.birth_years) if model.averaged else ()),
         ]
         console.note(before)
         from mmgibbs.runs.mixed_model_chains import MixedModelFactory  # late: REML and BLUP make no chains

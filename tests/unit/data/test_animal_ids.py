@@ -240,3 +240,26 @@ def test_levels_that_a_file_relates_may_be_a_covariate_too(tmp_path):
     of = {"days": random(str(tmp_path / "days.txt"), _=effect("day", traits=["y"]))}
     p = prepare(analysis(frame, ["y"], {"trend": fixed("day", "covariate", traits=["y"])}, of))
     assert [t.name for t in p.design.terms] == ["intercept", "trend", "days"] and p.warnings == ()
+
+
+NICKNAMES = {"3": "Bella", "4": "Rosa", "": ""}
+
+
+@pytest.mark.parametrize("column", ["dam", "Mother", "mum_tag"])
+def test_mothers_by_another_name_are_asked_about(column):
+    """An effect without relationships takes any level: half of the mothers must be animals of the pedigree."""
+    stated = {"pedigree_columns": {"id": "id", "sire": "sire", "dam": "mum_tag"}} if column == "mum_tag" else {}
+    kin = pedigree().rename({"dam": "mum_tag"}) if stated else pedigree()
+    terms = {"maternal": random("identity", _=effect(column, traits=["y"], unknown_level="omit"))}
+    animals = [str(i) for i in range(5, N + 1)]
+
+    def warnings(name):
+        prepared = run(records(animals, [name(DAMS[i]) for i in range(5, N + 1)], column), kin, terms, **stated)
+        return [w for w in prepared.warnings if "are they other names of its animals?" in w]
+
+    (said,) = warnings(NICKNAMES.get)
+    assert f"column '{column}' (model.random.maternal.level) has 2 of 2 dams that are not in the pedigree" in said
+    assert "such as 'Bella', 'Rosa'" in said or "such as 'Rosa', 'Bella'" in said
+    assert not warnings(str) and not warnings(lambda d: {"3": "Bella"}.get(d, d))
+    (said,) = warnings(lambda d: f"0{d}")
+    assert "in another spelling: '4' for '04', '3' for '03'" in said

@@ -97,6 +97,22 @@ def test_blank_rows_and_columns_are_read_past(tmp_path):
     assert table(tmp_path, "a,b,,\n1,2,,\n3,4,x,\n").names == ("a", "b", "column 3")
 
 
+def test_blank_rows_below_a_cell_of_several_lines_are_read_past(tmp_path):
+    read = table(tmp_path, 'a,b,,\n"x\ny",2,,\n3,4,,\n,,,\n,,,\n')
+    assert read.read().rows() == [("x\ny", "2"), ("3", "4")] and read.lines().tolist() == [2, 4]
+    assert read.notes[1:] == ("t.csv: 2 rows without a value read past (the first: row 5)",)
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_empty_columns_behind_those_of_a_given_header(tmp_path, separator):
+    text = "\ufeff1,2,,\r\n3,4,,\r\n,,,\r\n".replace(",", separator)
+    read = table(tmp_path, text, header=["3", "4"])
+    assert read.names == ("3", "4") and read.read(["4"]).rows() == [("2",), ("4",)]
+    assert read.notes[-1] == "t.csv: 2 columns without a name and without a value read past"
+    with pytest.raises(TableError, match="found 4 columns, needed 2 for the given header"):
+        table(tmp_path, "1,2,,\n3,4,5,\n".replace(",", separator), header=["a", "b"])
+
+
 @pytest.mark.parametrize("text", ["a,b\n1,2,,\n3,4\n", "a,b,,\n1,2\n3,4\n", 'a,b\n"1",2,,\n3,4,\n'])
 def test_empty_cells_behind_the_last_column(tmp_path, text):
     read = table(tmp_path, text)

@@ -3,7 +3,8 @@
 import polars as pl
 import pytest
 
-from mmgibbs.build.trends import trend_notes
+import mmgibbs
+from mmgibbs.data.kin import trend_notes
 from mmgibbs.pedigree.read import ParentGroups, read_pedigree
 
 
@@ -25,8 +26,27 @@ def tables(unknown, groups=False, births=True):
 def test_unknown_parents_of_late_years_are_said(unknown, options, said):
     group = "origin" if options.get("groups") else None
     pedigree = read_pedigree(tables(unknown, **options), groups=ParentGroups(group))
-    years = None if pedigree.birth is None else pl.Series(pedigree.birth).cast(pl.Int64)
-    notes = trend_notes(pedigree, years)
+    notes = trend_notes(pedigree)
     assert len(notes) == said
     if said:
-        assert notes[0].startswith("20 % of the parents of animals born after 2004 are unknown. They count as animals")
+        who = "20 % of the parents of animals born after 2004 are unknown (40 animals lack one or both, of 100)"
+        assert notes[0].startswith(f"{who}. They count as animals of the base population")
+        assert "groups of unknown parents (data.groups, effect: random, fixed or metafounders)" in notes[0]
+
+
+@pytest.mark.parametrize("method", ["gibbs", "reml", "blup"])
+def test_every_method_says_so(method, tmp_path):
+    kin = tables(8).drop("origin", strict=False)
+    records = kin.select("animal", y=pl.int_range(kin.height) * 37 % 101)
+    given = {"mode": "fixed", "genetic": 1, "residual": 2} if method == "blup" else {}
+    checked = mmgibbs.check(
+        {
+            "name": "trend",
+            "data": {"phenotypes": records, "pedigree": kin},
+            "traits": ["y"],
+            "model": {"fixed": {}, "random": {"genetic": {"level": "animal", "relationship": "pedigree"}}},
+            "variances": given,
+            "sampler": {"method": method},
+        }
+    )
+    assert sum("draws a genetic trend towards 0" in note for note in checked["notes"]) == 1
