@@ -23,12 +23,21 @@ POSIX = pytest.mark.skipif(os.name != "posix", reason="sends signals")
 LONG = with_proper_priors(replaced(ANALYSIS, "method: blup", "chains: 1, burn_in: 20, samples: 4000000, thin: 1000"))
 
 
+# Ctrl-C is ignored by what a shell has started in the background, these tests perhaps.
+WITH_CTRL_C = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from mmgibbs.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 class Server:
     """`mmgibbs open FOLDER --no-browser` in a process of its own."""
 
     def __init__(self, folder):
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "mmgibbs", "open", str(folder), "--no-browser"],
+            [sys.executable, "-c", WITH_CTRL_C, "open", str(folder), "--no-browser"],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder.parent,
             env=os.environ | {"PYTHONPATH": str(ROOT)},
         )  # fmt: skip

@@ -164,7 +164,7 @@ def test_a_run_says_what_was_chosen_and_why(plugin, line, tmp_path, monkeypatch,
     columns = {f"x{k}": X[:, k] for k in range(5)}
     pl.DataFrame({"y": np.where(y, "yes", "no"), "g": np.arange(len(y)) % 5, **columns}).write_csv("table.csv")
     (tmp_path / "a.yaml").write_text(ANALYSIS.replace("PLUGIN", plugin))
-    assert main(["run", "a.yaml"]) == 0
+    assert main(["run", "a.yaml", "--verbose"]) == 0
     assert line in capsys.readouterr().err
     name, value = line.split(" ")[:2]
     value = {"true": True}.get(value, value)
@@ -176,7 +176,10 @@ def test_a_run_says_what_was_chosen_and_why(plugin, line, tmp_path, monkeypatch,
     assert record["analysis"]["model"]["options"] == {}  # as it was written
     assert main(["check", "a.yaml"]) == 0
     assert str(value) in next(row for row in capsys.readouterr().out.splitlines() if row.startswith(name))
-    assert main(["run", "a.yaml", "--output=told", f"--set=model.options={{{name}: {str(value).lower()}}}"]) == 0
+    assert (
+        main(["run", "a.yaml", "--verbose", "--output=told", f"--set=model.options={{{name}: {str(value).lower()}}}"])
+        == 0
+    )
     told = json.loads((tmp_path / "told" / "run.json").read_text())
     assert told["options"] == record["options"] and "options_chosen_because" not in told
     assert "(auto: " not in capsys.readouterr().err

@@ -154,7 +154,7 @@ def test_a_run_says_which_group_it_is_at(tmp_path, capsys):
         "sampler": {"method": "reml"},
         "output": {"directory": str(tmp_path / "run")},
     }
-    result = mmgibbs.run(source)
+    result = mmgibbs.run(source, verbose=True)
     said = capsys.readouterr().err
     assert "REML: y|A (1 of 3): " in said and "REML: y|C (3 of 3): " in said
     names = result.summary["parameter"].to_list()
