@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -108,13 +109,17 @@ def check_targets(stop: Stop | None, assembled: Assembled) -> None:
         check_patterns(wanted, _sampled(assembled, _starting_draws(assembled)))
 
 
-def check_functions(assembled: Assembled) -> None:
-    """ConfigError for a function of a parameter that the model does not have."""
+def check_functions(assembled: Assembled, method: str) -> None:
+    """ConfigError for a function of a parameter that the model does not have, and for what is no function."""
     if assembled.residual.functions:
-        _sampled(assembled, _starting_draws(assembled))
+        starts = _starting_draws(assembled, method != "blup")  # BLUP has matrices alone
+        without = replace(assembled.residual, functions=())
+        known = named_parameters(assembled.terms, starts, without, assembled.markers).draws
+        for function in assembled.residual.functions:
+            function.compute(known)
 
 
-def _starting_draws(assembled: Assembled) -> dict[str, np.ndarray]:
+def _starting_draws(assembled: Assembled, has_structures: bool = True) -> dict[str, np.ndarray]:
     """What named_parameters takes, as one draw at the starts."""
     from mmgibbs.sampler.covariances import starting_matrices  # late: REML and BLUP seldom ask
     from mmgibbs.sampler.markers.effects import starting_draws
@@ -123,12 +128,13 @@ def _starting_draws(assembled: Assembled) -> dict[str, np.ndarray]:
     model = assembled.model
     starts = {name: matrix[None, None] for name, matrix in starting_matrices(model, 0).items()}
     for info in assembled.terms:
-        if info.structure is not None:
+        if info.structure is not None and has_structures:
             starts[info.structure_draws] = info.structure.fit(starts[info.matrix][0, 0])[None, None]
     for r in model.design.responses:
         if r.n_free_thresholds:
             starts[threshold_name(r.trait)] = r.start_of_cuts()[None, None, 2:-1]
     starts |= {scale.draws: np.zeros((1, 1, len(scale.names))) for scale in model.observed}
+    starts |= {of.draws: np.ones((1, 1, 2)) for of in assembled.residual.moments}
     for markers in model.design.markers:
         starts |= starting_draws(markers) if markers.joint is None else joint_starting_draws(markers, markers.joint)
     return starts

@@ -86,6 +86,18 @@ def _check_references(model: Model, traits: Sequence[Trait], problems: Problems)
                 "found with a normal prior of its own, under which no level is set to 0; needed prior: flat, or no "
                 "reference",
             )
+        without_mean = [
+            t.name
+            for t in traits
+            if effect.reference is not None and is_vague(effect, t) and model.intercept is False
+            if not any(other.is_flat(t.name) for other in classes.values())
+        ]
+        if without_mean:
+            problems.add(
+                ("model", "fixed", name, "reference"),
+                f"found without an intercept, or an effect with prior: flat, that contains the mean of "
+                f"{without_mean[0]}; needed intercept: auto, or no reference",
+            )
     for trait in [t.name for t in traits] if model.intercept is False else ():
         flat = [effect for effect in classes.values() if effect.is_flat(trait)]
         if flat and all(effect.reference is not None for effect in flat):

@@ -409,7 +409,7 @@ def _base_shifts(
     """The reference level r of the carrier moves into the effect with the mean: m_l += c_r, c_l -= c_r, c_r = 0.
 
     Every record has a level of both, so that it is the same fit. c_r is subtracted from itself last, by itself.
-    of_carrier: (q,) bool, the levels of the carrier with records of trait t.
+    of_carrier: (q,) bool, the levels of the carrier with records of trait t; under a prior all levels have solutions.
     """
     of_mean = rank.class_records[mean]
     r = _class(effects, carrier).choose_reference(of_carrier)
@@ -421,9 +421,10 @@ def _base_shifts(
         means = np.full((len(of_carrier), 1), sign)
         return CentringShift(target, component, carrier, (components[1],), sources, means, moved)
 
+    moved = np.ones(len(is_reference), bool) if t in _class(effects, carrier).vague else of_carrier
     return [
         shift(mean, components[0], -1.0, of_mean),
-        shift(carrier, components[1], 1.0, of_carrier & ~is_reference),
+        shift(carrier, components[1], 1.0, moved & ~is_reference),
         shift(carrier, components[1], 1.0, is_reference),
     ]
 

@@ -98,6 +98,7 @@ class Job:
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # as a new session, on Windows
         )
 
     def stop(self) -> None:
@@ -119,9 +120,12 @@ class Job:
 
     def read_output(self) -> str:
         """Read what the commands have printed."""
-        with open(self._output, "rb") as output:
-            output.seek(max(0, os.path.getsize(self._output) - MAX_OUTPUT_BYTES))
-            return output.read(MAX_OUTPUT_BYTES).decode("utf-8", errors="replace").strip("\n")
+        try:
+            with open(self._output, "rb") as output:
+                output.seek(max(0, os.path.getsize(self._output) - MAX_OUTPUT_BYTES))
+                return output.read(MAX_OUTPUT_BYTES).decode("utf-8", errors="replace").strip("\n")
+        except OSError:  # a temporary file may be cleaned away in a run of many days
+            return ""
 
     def read_progress(self) -> tuple[list[ChainProgress], str]:
         """Read how far the chains are, and the time that is left, from the page that the run writes."""

@@ -15,6 +15,7 @@ import hashlib
 import secrets
 import shlex
 import socket
+import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -82,6 +83,7 @@ class LocalPage:
         self.folder, self.port = folder, port
         self.token, self._token_of_files, self._used_once = (secrets.token_urlsafe() for _ in range(3))
         self.job: Job | None = None
+        self._one_action = threading.Lock()
         self._views: dict[str, Callable[[PageRequest], Response]] = {
             "": self._show_folder, "analysis": self._show_analysis, "yaml": self._send_analysis, "job": self._show_job,
         }  # fmt: skip
@@ -124,7 +126,10 @@ class LocalPage:
             raise MethodNotAllowed() if path in self._actions or path in self._views else NotFound()
         if request.method not in ("GET", "HEAD", "POST"):
             raise MethodNotAllowed()
-        return known[path](request)
+        if request.method != "POST":
+            return known[path](request)
+        with self._one_action:  # two at once would start two jobs
+            return known[path](request)
 
     def _refuse_strangers(self, request: PageRequest, is_file: bool) -> None:
         """Forbidden for a request that does not come from a page of this server."""
@@ -168,7 +173,7 @@ class LocalPage:
             "file": job.file,
             "command": job.command,
             "words": job.words,
-            "state": "running" if runs else "stopped" if job.is_stopped else "done" if job.code == 0 else "failed",
+            "state": "running" if runs else "done" if job.code == 0 else "stopped" if job.is_stopped else "failed",
             "is_stopping": runs and job.is_stopped,
             "elapsed": job.elapsed,
             "chains": chains,

@@ -29,6 +29,10 @@ ALLOWED = f"numbers, names of parameters, + - * / **, parentheses, {', '.join(CA
 MOST_CHARACTERS = 2000
 
 
+class UnknownParameterError(ConfigError):
+    """A function of a parameter that is not among the values."""
+
+
 @dataclass(frozen=True)
 class ParameterFunction:
     """A function of parameters, by its name in the summary and its text."""
@@ -39,26 +43,35 @@ class ParameterFunction:
     def compute(self, values: Mapping[str, np.ndarray]) -> tuple[np.ndarray, frozenset[str]]:
         """Compute the function of draws or estimates by name; return it with the names that it depends on.
 
-        ConfigError for a name that is not among them, and for anything but arithmetic.
+        A value that is not finite is NaN. UnknownParameterError for a name that is not among the values, ConfigError
+        for anything but arithmetic.
         """
+        if len(self.text) > MOST_CHARACTERS:
+            raise ConfigError(
+                f"functions.{self.name}: expected at most {MOST_CHARACTERS:,} characters, got {len(self.text):,}"
+            )
         if self.name in values:
             raise ConfigError(f"functions.{self.name}: is the name of a parameter; expected another name")
         text, used = self._name_parameters(values)
         try:
             tree = ast.parse(text, mode="eval").body
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            with np.errstate(all="ignore"):
+                value = self._evaluate(tree, {place: values[name] for place, name in used.items()})
+        except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
+            if isinstance(error, ConfigError):
+                raise
             raise self._refuse("cannot be read") from None
-        with np.errstate(all="ignore"):  # a draw without a value is NaN
-            value = self._evaluate(tree, {place: values[name] for place, name in used.items()})
         if not used:
             raise self._refuse("has no parameter in it")
-        like = values[next(iter(used.values()))]
-        return np.broadcast_to(np.asarray(value, float), like.shape), frozenset(used.values())
+        out = np.broadcast_to(np.asarray(value, float), values[next(iter(used.values()))].shape)
+        return np.where(np.isfinite(out), out, np.nan), frozenset(used.values())
 
     def _name_parameters(self, known: Collection[str]) -> tuple[str, dict[str, str]]:
         """Put identifiers in place of the names of parameters, the longest first; return {identifier: name} too."""
         names, used, out, i = sorted(known, key=len, reverse=True), dict[str, str](), "", 0
-        text = self.text.replace("\n", " ").strip()[:MOST_CHARACTERS]
+        text = self.text.replace("\n", " ").strip()
+        if "#" in text:
+            raise self._refuse("has a comment")
         while i < len(text):
             name = next((name for name in names if text.startswith(name, i)), None)
             word = text[i].isidentifier() and (i == 0 or not _continues(text[i - 1]))
@@ -68,10 +81,11 @@ class ParameterFunction:
                 out, i = f"{out} {place} ", i + len(name)
             elif word:
                 end = next((j for j in range(i, len(text)) if not _continues(text[j])), len(text))
-                end = text.find("]", end) + 1 if text[end : end + 1] == "[" else end
+                end = text.find("]", end) + 1 or len(text) if text[end : end + 1] == "[" else end
                 if text[i:end] not in CALLS:
                     known_names = nearest(text[i:end], known, "the parameters are")
-                    raise ConfigError(f"functions.{self.name}: there is no parameter '{text[i:end]}'; {known_names}")
+                    what = f"functions.{self.name}: there is no parameter '{text[i:end]}'"
+                    raise UnknownParameterError(f"{what}; {known_names}")
                 out, i = out + text[i:end], end
             else:
                 out, i = out + text[i], i + 1
@@ -101,10 +115,26 @@ def _continues(character: str) -> bool:
     return character.isalnum() or character in "_."
 
 
-def add_functions(functions: Collection[ParameterFunction], draws: dict[str, np.ndarray], fixed: set[str]) -> None:
-    """Add the functions of the draws to them, and to the fixed names where all that they depend on is fixed."""
-    computed = [(of.name, *of.compute(draws)) for of in functions]
-    for name, values, used in computed:
-        draws[name] = values
-        if used <= fixed:
-            fixed.add(name)
+def add_functions(
+    functions: Collection[ParameterFunction], draws: dict[str, np.ndarray], fixed: set[str]
+) -> tuple[dict[str, frozenset[str]], list[str]]:
+    """Add the functions of the draws to them, and to the fixed names where all that they depend on is fixed.
+
+    Return what each depends on, and notes on draws without a value. Functions of parameters that are not among the
+    draws are left out: a few matrices may be all that is asked for.
+    """
+    depends, notes = {}, []
+    for of in functions:
+        try:
+            values, used = of.compute({name: d for name, d in draws.items() if name not in depends})
+        except UnknownParameterError:
+            continue
+        draws[of.name], depends[of.name] = values, used
+        fixed |= {of.name} if used <= fixed else set()
+        lacking = int(np.isnan(values).sum())
+        if lacking:
+            notes.append(
+                f"functions.{of.name}: {lacking:,} of {values.size:,} values are not finite, such as a root or "
+                "logarithm of a number below 0, or a division by 0: the summary has no number of it"
+            )
+    return depends, notes

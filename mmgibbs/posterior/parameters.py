@@ -33,7 +33,7 @@ ratio are is in variance_shares.py.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -64,6 +64,7 @@ class NamedParameters:
     fixed: frozenset[str]  # names whose value is fixed, or follows from fixed values alone
     variances_counted: dict[str, dict]  # trait (trait|class) -> what its phenotypic variance is made of, for run.json
     notes: tuple[str, ...]
+    functions: Mapping[str, frozenset[str]] = field(default_factory=dict)  # name -> parameters that it depends on
 
 
 def named_parameters(
@@ -128,9 +129,10 @@ def named_parameters(
         additive = next(share.additive for share in shares if share.trait == moments.trait)
         draws.update(moments.named(matrices, additive))
         notes.append(moments.note(additive))
-    add_functions(residual.functions, draws, fixed)
+    depends, of_functions = add_functions(residual.functions, draws, fixed)
+    notes += of_functions
     counted = {share.name: share.counted for share in shares if share.counted}
-    return NamedParameters(draws, frozenset(fixed), counted, tuple(dict.fromkeys(filter(None, notes))))
+    return NamedParameters(draws, frozenset(fixed), counted, tuple(dict.fromkeys(filter(None, notes))), depends)
 
 
 def _covarying_pairs(info: TermInfo) -> list[tuple[int, int]]:

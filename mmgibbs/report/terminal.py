@@ -22,7 +22,8 @@ VARIANCES, RATIOS = r"\.var\[", r"^(h2|total_h2|h2_observed|incidence)\["
 
 def most_wanted(summary: pl.DataFrame) -> pl.DataFrame:
     """Choose what fits into MOST_ROWS: all rows, variances and ratios, fewer of these; else those furthest from 0."""
-    patterns = ("", rf"{VARIANCES}|{RATIOS}|^ratio\[", f"{VARIANCES}|{RATIOS}", RATIOS)
+    kinds = (rf"{VARIANCES}|{RATIOS}|^ratio\[", f"{VARIANCES}|{RATIOS}", RATIOS)
+    patterns = ["", *(rf"{kind}|^[^\[]+$" for kind in kinds)]  # and functions, whose names have no brackets
     found = (summary.filter(pl.col("parameter").str.contains(pattern)) for pattern in patterns)
     wanted = next((rows for rows in found if 0 < rows.height <= MOST_ROWS), summary)
     ratio = (pl.col("mean").abs() / pl.col("sd")).fill_null(0).fill_nan(0)

@@ -147,7 +147,7 @@ class MixedModelProblem:
         chains: list[ChainResult] = sampled.results
         decided = None if model.decisions is None else pooled(chains, "decisions")
         after = _notes(chains, decided)
-        console.note(after)
+        console.say_all(after)
         return PosteriorEstimates(
             moments=pool([c.moments for c in chains]),
             draws=stacked_draws(chains),
@@ -306,7 +306,7 @@ class MixedModelProblem:
             errors = shares_of_variance(model.design, G, by_samples)
             facts["monte_carlo_pev"] = {"samples": by_samples.samples, "because": blank, "errors": errors}
             notes = [words_of_samples(by_samples, str(blank), errors)]
-        console.note(notes)
+        console.say_all(notes)
         means = solve_means(model.design, model.means, variances, theta)
         return PosteriorEstimates(
             PooledMoments.exact(theta, sd), matrices, facts, means=means, notes=notes, pev=by_samples

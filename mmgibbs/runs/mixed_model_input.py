@@ -134,7 +134,7 @@ def _checked_schedule(analysis: Analysis, assembled: Assembled, choice: EngineCh
         interweave = terms_to_interweave(assembled.model, s.interweave)
     runs = s.burn_in, s.samples, s.thin, s.refresh_every, s.chains
     schedule = Schedule(*runs, interweave, samples or s.most_samples)
-    check_functions(assembled)
+    check_functions(assembled, s.method)
     if solves:
         refuse_solving_beyond_memory(analysis, assembled)
     else:

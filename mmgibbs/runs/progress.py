@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 
 import numpy as np
 
-from mmgibbs.pedigree.messages import split_messages
-from mmgibbs.pedigree.tables import counted
+from mmgibbs.pedigree.messages import counted, split_messages
 from mmgibbs.runs.log import RunLog
 from mmgibbs.runs.progress_file import Position
 from mmgibbs.sampler.schedule import Schedule

@@ -63,6 +63,9 @@ def estimates_table(estimates: Estimates, assembled: Assembled) -> dict[str, np.
     errors = np.array(
         [errors_of_correlations.get(name, error) for name, error in zip(named.draws, errors, strict=True)]
     )
+    for i, name in enumerate(named.draws):
+        if named.functions.get(name, frozenset()) & errors_of_correlations.keys():
+            errors[i] = np.nan  # J is that of the covariance matrices alone
     held = np.array([name in named.fixed for name in named.draws])
     table = {name: np.full(len(held), np.nan) for name in COLUMNS}
     table["mean"] = np.array([float(draws[0, 0]) for draws in named.draws.values()])

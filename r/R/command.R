@@ -40,7 +40,7 @@ install_mmgibbs <- function(package = "mmgibbs", python = NULL, folder = environ
   version <- suppressWarnings(system2(python, c("-c", question), stdout = TRUE, stderr = FALSE))
   if (!identical(version, "True")) refuse("'", python, "': expected Python 3.11 or later; give its path as python = \"PATH\"")
   dir.create(dirname(folder), recursive = TRUE, showWarnings = FALSE)
-  is_file <- file.exists(package)
+  is_file <- file.exists(file.path(package, "pyproject.toml")) || grepl("[.]whl$", package)
   if (is_file) package <- normalizePath(package)
   if (!grepl("]", package, fixed = TRUE)) package <- paste0(package, "[formula]")
   steps <- list(

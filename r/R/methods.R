@@ -94,7 +94,8 @@ residuals.mmgibbs <- function(object, ...) column_of_records(object, "residual")
 
 column_of_records <- function(fit, column) {
   if (!file.exists(file.path(fit$directory, "fitted.csv"))) {
-    refuse(column, ": '", fit$directory, "' has no fitted.csv; run it with settings = list(output.fitted = TRUE)")
+    key <- if (file.exists(file.path(fit$directory, "fitted.parquet"))) "output.csv = \"always\"" else "output.fitted = TRUE"
+    refuse(column, ": '", fit$directory, "' has no fitted.csv; run it with settings = list(", key, ")")
   }
   rows <- read_table(file.path(fit$directory, "fitted.csv"))
   if (length(unique(rows$trait)) > 1) return(rows[c("row", "trait", column)])

@@ -8,6 +8,7 @@ from reference import dense
 
 import mmgibbs
 from mmgibbs.data import fixed_columns
+from mmgibbs.data.fixed import ClassEffect, resolve
 from mmgibbs.data.prepare import prepare
 from mmgibbs.engines.direct.standard_errors import posterior_sd
 from mmgibbs.errors import ConfigError, DataError
@@ -282,3 +283,21 @@ def test_classes_of_a_binary_trait_are_differences_from_a_reference(tmp_path, mo
     assert values["p10"] == pytest.approx(expected["p10"] - expected["p1"])
     sd = dict(zip(found.solutions["level"], found.solutions["sd"], strict=True))
     assert sd["male"] == 0.0 and sd["female"] < 1.0
+
+
+def test_a_level_without_records_of_a_binary_trait_moves_too():
+    """Under its prior it has a solution: a difference from the reference, as those of other levels."""
+    effect = ClassEffect("herd", "herd", (0,), np.array([0, 0, 1, -1], np.int32), ["a", "b", "c"], (10.0,), None, (0,))
+    intercept = ClassEffect("intercept", "", (0,), np.zeros(4, np.int32), ["1"])
+    design = resolve([intercept, effect], np.ones((4, 1), bool), np.zeros(1), np.ones(4), ["ill"])
+    assert [shift.moved.tolist() for shift in design.base] == [[True], [False, True, True], [True, False, False]]
+
+
+def test_a_reference_of_a_binary_trait_needs_something_with_the_mean():
+    source = {
+        "data": {"phenotypes": "p.csv"},
+        "traits": {"ill": {"type": "binary", "positive": "yes"}},
+        "model": {"intercept": False, "fixed": {"sex": {"reference": "M"}}, "random": {"sire": {}}},
+    }
+    with pytest.raises(ConfigError, match=r"model.fixed.sex.reference: found without an intercept"):
+        mmgibbs.load_config(source)

@@ -46,7 +46,16 @@ def test_names_that_a_function_depends_on():
 
 
 def test_a_draw_without_a_value_is_none():
-    assert np.isnan(compute("log(rho)")[0][0, 0]) and np.isinf(compute("1 / rho")[0][0, 1])
+    assert np.isnan(compute("log(rho)")[0]).tolist() == [[True, True, False]]
+    assert np.isnan(compute("1 / rho")[0]).tolist() == [[False, True, False]]
+    _, notes = add_functions([ParameterFunction("root", "sqrt(rho)")], dict(DRAWS), set())
+    assert notes[0].startswith("functions.root: 1 of 3 values are not finite")
+
+
+def test_what_a_few_matrices_do_not_have_is_left_out():
+    draws = {"h2[milk]": H}
+    depends, _ = add_functions([ParameterFunction("a", "rho + 1"), ParameterFunction("b", "2*h2[milk]")], draws, set())
+    assert depends == {"b": {"h2[milk]"}} and list(draws) == ["h2[milk]", "b"]
 
 
 @pytest.mark.parametrize(
@@ -65,6 +74,10 @@ def test_a_draw_without_a_value_is_none():
         ("(" * 500 + "rho" + ")" * 500, "cannot be read"),
         ("", "cannot be read"),
         ("2 * 3", "has no parameter in it"),
+        ("rho # rho", "has a comment"),
+        ("h2[milk", "there is no parameter 'h2[milk'"),
+        ("rho + 1" + "0" * 400, "cannot be read"),
+        (" + ".join(["rho"] * 400), "expected at most 2,000 characters, got 2,397"),
     ],
 )
 def test_anything_else_is_refused(text, message):
@@ -138,3 +151,32 @@ def test_parameters_of_structures(records, tmp_path):
     found = rows(mmgibbs.run(source, directory=tmp_path / "run", progress=False))
     assert found["twice"]["mean"] == pytest.approx(2 * found["sire.rho"]["mean"])
     assert found["twice"]["sd"] == pytest.approx(2 * found["sire.rho"]["sd"], rel=1e-5)
+
+
+def test_parameters_that_are_no_variances(records, tmp_path):
+    """They are not there where progress is shown, and in `validate`."""
+    ill = records.with_columns(ill=(pl.col("y") > 0).replace_strict({True: "yes", False: "no"}))
+    functions = {"odds": "incidence[ill] / (1 - incidence[ill])", "cv": "sqrt(fixed_var[z] + 1) / mean[z]"}
+    source = as_mapping(
+        ill, {"ill": {"type": "binary", "positive": "yes"}, "z": {}}, random={"sire": {}}, functions=functions,
+        variances={"sire": {"structure": "diagonal"}},
+    )  # fmt: skip
+    source |= {"sampler": {"chains": 1, "burn_in": 20, "samples": 60, "thin": 1}, "output": {"moments": ["z"]}}
+    posterior = mmgibbs.run(source, directory=tmp_path / "run", progress=False).draws["posterior"]
+    p = posterior["incidence[ill]"].to_numpy()
+    np.testing.assert_allclose(posterior["odds"], p / (1 - p))
+    assert np.isfinite(posterior["cv"]).all()
+
+
+def test_no_error_of_a_function_of_an_estimated_correlation(tmp_path):
+    """The Jacobian of REML is that of the covariance matrices alone."""
+    rng = np.random.default_rng(2)
+    plots = pl.DataFrame({"row": np.tile(np.arange(1, 13), 12), "column": np.repeat(np.arange(1, 13), 12)})
+    trend = np.cumsum(rng.standard_normal((12, 12)), axis=1).ravel() / 2
+    plots = plots.with_columns(y=pl.Series(trend + rng.standard_normal(144)))
+    field = {"relationship": {"kind": "ar1", "row": "row", "column": "column"}}
+    functions = {"mixed": "field.rho[row] * residual.var[y]", "plain": "2 * residual.var[y]"}
+    source = as_mapping(plots, random={"field": field}, functions=functions, method="reml")
+    found = rows(mmgibbs.run(source, directory=tmp_path / "run", progress=False))
+    assert found["mixed"]["sd"] is None
+    assert found["plain"]["sd"] == pytest.approx(2 * found["residual.var[y]"]["sd"], rel=1e-5)
