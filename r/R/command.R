@@ -69,6 +69,7 @@ run_command <- function(arguments, progress = FALSE) {
 # The lines that the program prints; an error of its own is one of R.
 run_program <- function(arguments, progress = FALSE) {
   output <- start(find_command(), as.character(arguments), progress)
+  output$lines <- with_rows_of_r(output$lines)
   if (output$status != 0) {
     show_notes(notes_of(output$lines), progress)
     stop(error_of_program(output$lines, output$status))

@@ -11,14 +11,14 @@ mm <- function(formula, data, pedigree = NULL, genotypes = NULL, family = "norma
   dir.create(tables, recursive = TRUE, showWarnings = FALSE)
   analysis <- file.path(tables, "model.yaml")
   arguments <- c(
-    "init", table_path(data, file.path(tables, "records.csv"), "data"),
+    "init", table_path(data, file.path(tables, frame_file("data")), "data"),
     "--formula", formula_text(formula, data), "--no-check", "--overwrite", "--output", analysis
   )
   if (!is.null(pedigree)) {
-    arguments <- c(arguments, "--pedigree", table_path(pedigree, file.path(tables, "pedigree.csv"), "pedigree"))
+    arguments <- c(arguments, "--pedigree", table_path(pedigree, file.path(tables, frame_file("pedigree")), "pedigree"))
   }
   if (!is.null(genotypes)) {
-    arguments <- c(arguments, "--genotypes", genotypes_path(genotypes, file.path(tables, "genotypes.csv")))
+    arguments <- c(arguments, "--genotypes", genotypes_path(genotypes, file.path(tables, frame_file("genotypes"))))
   }
   if (!is.null(weights)) arguments <- c(arguments, "--weights", weights)
   arguments <- c(arguments, "--family", family_text(family))

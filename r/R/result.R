@@ -10,7 +10,7 @@ open_run <- function(directory) {
     call = NULL, formula = NULL, directory = directory, info = info,
     summary = read_table(file.path(directory, "summary.csv")),
     solutions = if (file.exists(solutions)) read_table(solutions),
-    warnings = as.character(unlist(info$warnings)), notes = as.character(unlist(info$notes))
+    warnings = with_rows_of_r(as.character(unlist(info$warnings))), notes = with_rows_of_r(as.character(unlist(info$notes)))
   )
   structure(fit, class = "mmgibbs")
 }

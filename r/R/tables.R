@@ -80,3 +80,20 @@ read_column <- function(cells, name) {
   if (anyNA(suppressWarnings(as.numeric(known)))) return(cells)
   exact_numbers(cells)
 }
+
+# The file that a data frame is written to, by the argument that it was given as.
+frame_file <- function(argument) paste0(argument, "-of-R.csv")
+
+# Messages about such a file with the rows of the data frame: the header is a row of the file, not of the frame.
+with_rows_of_r <- function(lines) {
+  of_file <- "(data|pedigree|genotypes)-of-R[.]csv"
+  is_of_frame <- FALSE
+  for (i in seq_along(lines)) {
+    is_of_frame <- grepl(of_file, lines[[i]]) || (is_of_frame && grepl("^ ", lines[[i]]))
+    if (!is_of_frame) next
+    places <- gregexpr("\\brow [0-9]+", lines[[i]])
+    rows <- regmatches(lines[[i]], places)[[1]]
+    regmatches(lines[[i]], places) <- list(paste("row", as.numeric(sub("row ", "", rows)) - 1)[seq_along(rows)])
+  }
+  gsub(paste0("[^ '\"]*", of_file), "data frame '\\1'", lines)
+}

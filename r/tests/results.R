@@ -54,7 +54,7 @@ expect(any(grepl("notes?: summary\\(fit\\) shows them", capture.output(print(not
 # Errors are those of the program.
 says(mm(yearling_weight ~ sx + (1 | animal), records, pedigree), "no column 'sx'; did you mean 'sex'")
 error <- tryCatch(mm(yearling_weight ~ sex + (1 | animal), records, transform(pedigree, sire = animal), reml = TRUE), error = identity)
-expect(inherits(error, "mmgibbs_error"), error$status == 2, grepl("pedigree.csv", conditionMessage(error)))
+expect(inherits(error, "mmgibbs_error"), error$status == 2, grepl("data frame 'pedigree' row 1: ", conditionMessage(error), fixed = TRUE))
 says(mm(yearling_weight ~ sex, records, seed = "x"), "seed")
 says(mm(yearling_weight ~ sex, records, reml = TRUE, method = "blup"), "cannot be combined")
 

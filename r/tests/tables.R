@@ -104,4 +104,15 @@ if (.Platform$OS.type != "windows") {
   options(mmgibbs.command = NULL)
 }
 says(open_run(tempdir()), "is no finished run: it has no run.json")
+
+# Messages have the rows of data frames, and of files as they are.
+said <- c(
+  "1. /tmp/x/data-of-R.csv row 12: found '1x'", "     row 15: found '2x'", "2. pedigree-of-R.csv row 6: a has a row already, row 5: x",
+  "3. records.csv row 4: y", "     row 9: z", "data-of-R.csv: there is no column 'x'"
+)
+expect(identical(inner("with_rows_of_r")(said), c(
+  "1. data frame 'data' row 11: found '1x'", "     row 14: found '2x'", "2. data frame 'pedigree' row 5: a has a row already, row 4: x",
+  "3. records.csv row 4: y", "     row 9: z", "data frame 'data': there is no column 'x'"
+)))
+expect(identical(inner("with_rows_of_r")(character()), character()))
 cat("tables: done\n")
