@@ -35,7 +35,7 @@ class Problems:
 
     def sort_by_file(self) -> None:
         """Put the problems of a file together, files and the problems of each in the order in which they were found."""
-        files = [_file_of(text) for text in self.texts]
+        files = [_read_file_name(text) for text in self.texts]
         place = {file: files.index(file) for file in files}
         self.texts = [text for _, text in sorted(zip(files, self.texts, strict=True), key=lambda pair: place[pair[0]])]
 
@@ -63,7 +63,7 @@ class Problems:
             raise kind(self.describe())
 
 
-def _file_of(text: str) -> str:
+def _read_file_name(text: str) -> str:
     """'records.csv' of 'records.csv row 3: ...' and of 'records.csv: ...'."""
     return re.split(r" row \d|:", text, maxsplit=1)[0]
 
